@@ -14,15 +14,9 @@ from archfit.theory import quantity
 from archfit.theory.arithmetic import digits, log3, multiset
 from archfit.theory.bounds import bounds_report, lower_bounds, upper_bounds
 from archfit.theory.catalogue import as_json_value
-from archfit.theory.causal_bounds import (
-    PrefixNetwork,
-    causal_chain_lower_bound,
-    chain_layers,
-    is_reachable,
-    most_chains,
-    prefix_monomials,
-)
+from archfit.theory.causal_bounds import PrefixNetwork, is_reachable, prefix_monomials
 from archfit.theory.shape import Shape
+from archfit.theory.witness_formula import causal_chain_lower_bound, chain_layers, most_chains
 
 VECTORS = json.loads((Path(__file__).parent / "causal_vectors.json").read_text())
 

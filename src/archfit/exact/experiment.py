@@ -13,16 +13,11 @@ from archfit.theory import causal_bounds as causal
 from archfit.theory import statistics_bounds as statistics
 from archfit.theory.arithmetic import interaction_count, symmetric_entries
 from archfit.theory.bounds import bounds_report
-from archfit.theory.causal_bounds import (
-    PrefixNetwork,
-    Segment,
-    SegmentedNetwork,
-    causal_chain_lower_bound,
-    most_chains,
-)
+from archfit.theory.causal_bounds import PrefixNetwork, Segment, SegmentedNetwork
 from archfit.theory.continuous_bounds import every_depth_upper_bound, sphere_lower_bound
 from archfit.theory.refusal import refusal, refuse_if
 from archfit.theory.shape import Shape
+from archfit.theory.witness_formula import causal_chain_lower_bound, most_chains
 
 MOST_DIGITS = 18  # bounds that a matrix could have as its rank
 WIDEST = 64  # sums over the width stay exact

@@ -30,8 +30,7 @@ from archfit.spec import lazy_numpy as np
 from archfit.spec.errors import check_at_least, check_choice
 from archfit.theory import continuous_bounds as continuous
 from archfit.theory import vocabulary_bounds as vocabulary
-from archfit.theory import witness_formula as monomials
-from archfit.theory.causal_bounds import causal_chain_lower_bound, chain_layers
+from archfit.theory import witness_formula as explicit
 from archfit.theory.refusal import refusal, refuse_if
 from archfit.theory.witness_formula import Plan
 
@@ -142,7 +141,7 @@ def _chain(request: WitnessRequest, prime: int) -> Witness:
     chains = 1 if request.chains is None else request.chains
     check_at_least(1, chains=chains)
     request.shape()
-    layers = chain_layers(request.depth, min(chains, MOST_ROWS))
+    layers = explicit.chain_layers(request.depth, min(chains, MOST_ROWS))
     shape = request.shape(2 * layers)
     shape.check_run()
     is_narrow, least = min(shape.width, shape.heads) <= 4 * chains, 4 * chains + 1
@@ -150,7 +149,7 @@ def _chain(request: WitnessRequest, prime: int) -> Witness:
     if shape.side < layers:
         needs = {"side": shape.side, "layers": layers, "least": 2 * layers}
         raise refusal("too-short-for-chains", shape.positions, **needs)
-    bound = causal_chain_lower_bound(shape.depth, chains)
+    bound = explicit.causal_chain_lower_bound(shape.depth, chains)
     shape.check_rows(bound + SURPLUS, f"with {{chains}}={chains}", "use less depth or fewer chains")
     inside, outside = np.zeros((2, bound + SURPLUS, shape.width, shape.side), np.int64)
     for place, samples in ((1, inside), (2, outside)):
@@ -258,20 +257,20 @@ def _monomial(request: WitnessRequest, prime: int) -> Witness:
     plan, entry, sizes = request.plan, 0, (shape.depth, shape.width, shape.heads)
     if plan is None:
         tries = _PLANS_GROWN if shape.heads <= _MANY_HEADS else 1
-        plans = (monomials.grow_plan(shape.depth, shape.heads, seed=seed) for seed in range(tries))
-        plan, entry = max(plans, key=lambda found: int(monomials.monomial_witness(*sizes, *found)))
+        plans = (explicit.grow_plan(shape.depth, shape.heads, seed=seed) for seed in range(tries))
+        plan, entry = max(plans, key=lambda found: int(explicit.monomial_witness(*sizes, *found)))
     entry = entry if request.entry is None else request.entry
-    monomials.check_plan(*sizes, plan, entry)
+    explicit.check_plan(*sizes, plan, entry)
     if shape.side < shape.heads:
         needs = {"side": shape.side, "heads": shape.heads, "least": 2 * shape.heads}
         raise refusal("dependent-moments", shape.positions, **needs)
-    expected = int(monomials.monomial_witness(*sizes, plan, entry))
+    expected = int(explicit.monomial_witness(*sizes, plan, entry))
     wanted = expected + SURPLUS
     work = wanted**2 * shape.multiplications
     fits = wanted <= MOST_ROWS and work <= promises.MOST_MULTIPLICATIONS
     size = (wanted if fits else FEW_SAMPLES, shape.width, shape.side)
     sides = [np.random.default_rng(seed).integers(0, prime, size) for seed in (1, 2)]
-    exponents = tuple(tuple(monomials.final_exponents(*sizes, plan, h)) for h in range(shape.heads))
+    exponents = tuple(tuple(explicit.final_exponents(*sizes, plan, h)) for h in range(shape.heads))
     promise = promises.MomentMonomial(formula="x_h prod S_ab^E_ab, S = X X^T", exponents=exponents)
     more: dict[str, Any] = {
         "sizes": {"plan": plan, "entry": entry},

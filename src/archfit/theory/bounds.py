@@ -8,10 +8,10 @@ from decimal import Decimal
 from archfit.theory import statistics_bounds as statistics
 from archfit.theory import vocabulary_bounds as vocabulary
 from archfit.theory.arithmetic import digits, log3, symmetric_entries
-from archfit.theory.causal_bounds import most_chains, seen_statistics
+from archfit.theory.causal_bounds import seen_statistics
 from archfit.theory.shape import Bound, Shape, bound
 from archfit.theory.thresholds import depth_threshold
-from archfit.theory.witness_formula import grow_plan
+from archfit.theory.witness_formula import grow_plan, most_chains
 
 _LARGEST_VOCAB_LOG3 = 30  # no vocabulary has 3^30 tokens
 _WITNESS_HEADS = 8  # enough to matter, few enough to cost milliseconds

@@ -148,7 +148,8 @@ def quantity(name: str, **inputs: object) -> Quantity:
     _check_names(entry, inputs)
     words = entry.words
     try:
-        given = {words[letter]: _read(words[letter], value) for letter, value in inputs.items()}
+        given = {words[letter]: value for letter, value in inputs.items()}
+        given = {word: READERS[INPUTS[word].kind](word, value) for word, value in given.items()}
         value = entry.value(**given)
     except InvalidValue as problem:
         raise problem.named(LETTERS) from problem
@@ -176,24 +177,17 @@ def _check_names(entry: Entry, inputs: Mapping[str, object]) -> None:
     refuse_if(bool(missing), "missing-input", name=entry.name, missing=missing, takes=takes)
 
 
-def _read(word: str, value: object) -> object:
-    """The input as its function takes it, refused where it cannot be one."""
-    read = READERS[INPUTS[word].kind](word, value)
-    if INPUTS[word].kind == "whole" and isinstance(read, int):
-        check_sizes(**{word: read})
-    return read
-
-
 def _whole_number(word: str, value: object) -> int:
     """The integer that an input means, which may have come as 2.0 or as 1e3."""
     if isinstance(value, float) and value.is_integer():
-        return int(value)
+        value = int(value)
     # 1e999999999 is a Decimal of one digit, and no integer to have.
     is_short = isinstance(value, Decimal) and value.adjusted() < MOST_DIGITS_READ
     if isinstance(value, Decimal) and is_short and value == value.to_integral_value():
-        return int(value)
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise refusal("not-whole", value, word=word, example=f"as {{{word}}}=3")
+    check_sizes(**{word: value})
     return value
 
 
@@ -262,21 +256,19 @@ READERS: dict[Kind, Callable[[str, object], object]] = {
 
 
 def as_json_value(value: object) -> Json:
-    """Integers above 2^53 and reals as decimal strings, fractions as "p/q", values by fields."""
+    """Integers above 2^53 and reals as decimal strings, fractions as "p/q", values by fields.
+
+    flint writes integers of any length, which `str` alone refuses.
+    """
     if is_dataclass(value) and not isinstance(value, type):
         value = asdict(value)
     if isinstance(value, Fraction) and value.denominator != 1:
-        return f"{_integer_string(value.numerator)}/{_integer_string(value.denominator)}"
+        return str(flint.fmpq(value.numerator, value.denominator))
     if isinstance(value, Fraction | int) and not isinstance(value, bool):
         whole = int(value)
-        return whole if abs(whole) <= LARGEST_JSON_INTEGER else _integer_string(whole)
+        return whole if abs(whole) <= LARGEST_JSON_INTEGER else str(flint.fmpz(whole))
     if isinstance(value, Mapping):
         return {str(key): as_json_value(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [as_json_value(part) for part in value]
     return value if value is None or isinstance(value, bool) else str(value)
-
-
-def _integer_string(value: int) -> str:
-    """The decimal digits of an integer, also beyond the length at which `str` refuses."""
-    return str(flint.fmpz(value))
