@@ -1,9 +1,8 @@
 """The analysed network with random weights modulo a prime, and its outputs on pairs of samples.
 
 A layer maps Y to (Y +) sum_h A_h Y Y^T B_h Y with A = W^O W^V and B = (W^K)^T W^Q. The sum is
-linear in the symmetric matrix G = Y Y^T, or in what stands in its place: its entries (row by row)
-are a constant matrix times the upper triangle of G, whatever the number of heads. Each layer is
-kept as that matrix, its `mix`.
+linear in the symmetric G = Y Y^T: its entries (row by row) are a constant matrix, the `mix` of the
+layer, times the upper triangle of G, whatever the number of heads.
 
 Without a mask the inputs enter only through S = S_P + S_Q and the vector x at the output's own
 position: with F_0 = I and F_(l+1) = (F_l +) mix(F_l S F_l^T) F_l the output is a row of F_L times

@@ -7,35 +7,28 @@ Zippel: at most degree / p), or if the prime divides all its coefficients. Where
 upper bound it is exact, whatever the chance.
 """
 
+import importlib.util
 import math
+import os
 import time
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
+from archfit.exact import experiment as experiments
 from archfit.exact.elimination import modular_rank
-from archfit.exact.experiment import (
-    MOST_LISTED,
-    Experiment,
-    degree_bounds,
-    lower_bound,
-    upper_bound,
-)
-from archfit.exact.matrix import (
-    Evaluator,
-    Progress,
-    output_matrices,
-    random_mixes,
-    sample_sides,
-)
-from archfit.exact.prime_field import Arrays, PrimeField
+from archfit.exact.experiment import MOST_LISTED, Experiment, Partition
+from archfit.exact.matrix import Evaluator, Progress, output_matrices, random_mixes, sample_sides
+from archfit.exact.prime_field import Arrays, PrimeField, check_prime
+from archfit.spec.architecture import head_dim_of
+from archfit.spec.sizes import parse_size
 from archfit.theory.refusal import refusal
 
+DEVICES = ("cpu", "cuda", "auto")
 SMALL_PRIMES = (8_388_593, 8_388_587)  # below 2^23: fast
 LARGE_PRIMES = (2_147_483_647, 2_147_483_629, 2_147_483_587)  # below 2^31: sure
 MARGIN = 6  # samples beyond the upper bound: a rank below their number was not cut off
 WORTH_SPLITTING = 1000  # samples from which on parts by degree may be quicker
 MULTIPLICATION = 50  # of residues in an evaluation, over one in the elimination's products
-
 HOPELESS = 10**7  # samples: nobody has the memory
 TRIALS = 1 + 2 * 2.5  # one with a small prime, two with large ones, which take longer
 # Seconds for a small prime, measured on two CPU cores and on one H200; elsewhere a rough guide.
@@ -107,7 +100,7 @@ def measure(
     Small primes come first: if the rank meets the upper bound, it is exact and they were enough.
     Else two large ones are taken, or three.
     """
-    upper = upper_bound(experiment)
+    upper = experiments.upper_bound(experiment)
 
     def trial(seed: int, prime: int) -> RankTrial:
         field = PrimeField(prime=prime, arrays=arrays)
@@ -120,9 +113,8 @@ def measure(
         trials = [trial(seed, prime) for seed, prime in enumerate(LARGE_PRIMES[:2])]
         if trials[0].rank != trials[1].rank:  # one of them was unlucky
             trials.append(trial(2, LARGE_PRIMES[2]))
-    return Measurement(
-        experiment=experiment, trials=tuple(trials), upper=upper, lower=lower_bound(experiment)
-    )
+    lower = experiments.lower_bound(experiment)
+    return Measurement(experiment=experiment, trials=tuple(trials), upper=upper, lower=lower)
 
 
 def _trial(
@@ -156,7 +148,7 @@ def part_sizes(experiment: Experiment, samples: int) -> tuple[int, ...]:
     """Samples of the parts by degree, where measuring them takes less than the whole; else ()."""
     if not experiment.is_homogeneous or samples <= WORTH_SPLITTING:
         return ()
-    sizes = tuple(min(bound + MARGIN, samples) for bound in degree_bounds(experiment))
+    sizes = tuple(min(bound + MARGIN, samples) for bound in experiments.degree_bounds(experiment))
     evaluation = MULTIPLICATION * _pair_multiplications(experiment)
     split = max(sizes) ** 2 * len(sizes) * evaluation + sum(size**3 for size in sizes)
     return sizes if split < samples**2 * evaluation + samples**3 else ()
@@ -187,7 +179,7 @@ def estimate(experiment: Experiment, device: str) -> MeasurementCost:
     if (ways := experiment.token_fillings) is not None:
         matrices = [(min(MOST_LISTED, ways[0]), min(MOST_LISTED, ways[1]))]
     else:
-        samples = min(upper_bound(experiment) + MARGIN, HOPELESS)
+        samples = min(experiments.upper_bound(experiment) + MARGIN, HOPELESS)
         sizes = part_sizes(experiment, samples) if samples < HOPELESS else ()
         matrices = [(size, size) for size in sizes or (samples,)]
     pairs = len(matrices) * math.prod(max(matrices))
@@ -226,3 +218,110 @@ def _what_fits(experiment: Experiment, device: str, seconds: float, gigabytes: f
     if fitting := max(takewhile(fits, widths), default=0):
         return f"--width {fitting} fits with one head, or raise --limit"
     return "use less depth or fewer tokens, or raise --limit"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeasureOptions:
+    """A network, and how the positions of its input are divided; None: not given."""
+
+    depth: int | None = None
+    width: int | None = None
+    heads: int = 1
+    positions: int = 4
+    head_dim: int | None = None
+    residual: bool = False
+    causal: bool = False
+    vocab: int | None = None
+    rank: int | None = None
+    patch: int | None = None
+    position_rank: int = 0
+    partition: str = "balanced"
+    output_position: str | None = None
+
+    def experiment(self) -> Experiment:
+        """The measurement that is asked for."""
+        if self.depth is None or self.width is None:
+            raise ValueError("--depth and --width say which network; give both, or --claim NAME")
+        head_dim = self.head_dim
+        if head_dim is None:
+            head_dim = head_dim_of(self.width, self.heads)
+        names = ("depth", "width", "heads", "residual", "causal", "vocab", "position_rank")
+        return Experiment(
+            **{name: getattr(self, name) for name in names},
+            head_dim=head_dim,
+            rank=self._rank(self.width),
+            partition=self._partition(),
+        )
+
+    def _rank(self, width: int) -> int:
+        """That of what a position reads: the largest there is, unless one is asked for."""
+        vocab, rank, patch = self.vocab, self.rank, self.patch
+        if vocab is not None and patch is not None:
+            raise ValueError("--vocab and --patch are given; a position reads tokens or a patch")
+        if rank is not None:
+            return min(rank, width, patch) if patch else rank
+        return min(limit for limit in (width, vocab, patch) if limit is not None)
+
+    def _partition(self) -> Partition:
+        """The positions on either side, by a name or by their numbers."""
+        words, positions, half = self.partition, self.positions, range(self.positions // 2)
+        usual = dict.fromkeys(("balanced", "first-half", "prefix"), half)
+        usual["interleaved"] = range(0, positions, 2)
+        try:
+            named = usual.get(words)
+            side = tuple(sorted({*map(int, words.split(","))} if named is None else named))
+        except ValueError as problem:
+            raise ValueError(
+                f"--partition {words!r} is unknown; use balanced, first-half, interleaved, or "
+                "positions such as 0,2,5"
+            ) from problem
+        if positions > 1 and (max(side) >= positions or min(side) < 0):
+            raise ValueError(
+                f"--partition {words} names a position outside 0..{positions - 1}; use those, or "
+                "more --positions"
+            )
+        output = self.output_position or ("last" if self.causal else "0")
+        at = positions - 1 if output == "last" else parse_size(output)
+        return experiments.divided(positions, side, at)
+
+
+class Machine:
+    """What measures, and how much of it may be used: these minutes, and most of its memory."""
+
+    def __init__(self, device: str, minutes: float, primes: tuple[int, ...]) -> None:
+        for number in primes:
+            check_prime(number)
+        if not 0 < minutes < 1e6:
+            raise ValueError(f"--limit {minutes} is no number of minutes; use one such as 10")
+        # Work is spread over the cores by us; two layers of threads would wait for each other.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        self.arrays = _arrays(device)
+        self.kind = self.arrays.device
+        self.primes = primes  # none: the usual ones
+        gigabytes = 0.7 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
+        if self.kind == "cuda":
+            import torch
+
+            gigabytes = 0.8 * float(torch.cuda.mem_get_info()[0]) / 1e9
+        self.limits = {"seconds": 60 * minutes, "gigabytes": gigabytes}
+
+    def measure(self, experiment: Experiment, progress: Progress) -> Measurement:
+        """Its rank; one that would take too long or too much memory is refused."""
+        check_cost(experiment, self.kind, **self.limits)
+        return measure(experiment, self.arrays, primes=self.primes, progress=progress)
+
+
+def _arrays(device: str) -> Arrays:
+    """What calculates; auto takes a GPU where there is one."""
+    if device not in DEVICES:
+        raise ValueError(f"--device {device!r} is unknown; use {', '.join(DEVICES)}")
+    problem = "--device cuda needs torch; pip install 'archfit[train]'"
+    if device != "cpu" and importlib.util.find_spec("torch") is not None:
+        import torch
+
+        if torch.cuda.is_available():
+            return Arrays("cuda")
+        problem = "--device cuda: torch finds no GPU here; use --device cpu"
+    if device == "cuda":
+        raise ValueError(problem)
+    return Arrays()

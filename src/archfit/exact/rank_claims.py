@@ -11,8 +11,7 @@ from itertools import pairwise, product
 from typing import Any
 
 from archfit.exact.experiment import Experiment
-from archfit.exact.measure import estimate
-from archfit.exact.measuring import MeasureOptions
+from archfit.exact.measure import MeasureOptions, estimate
 from archfit.spec.files import packed_file
 from archfit.theory import continuous_bounds as continuous
 from archfit.theory.statistics_bounds import statistics_upper_bound_short

@@ -6,9 +6,7 @@ coordinates of the halves are used, so that the templates live in few dimensions
 vocabulary sequences spell their vectors, integer points of equal norm, by repeating tokens: token
 1 + c adds 1 to coordinate c of the row halves, token 1 + d + c to the column halves, token 0 is the
 filler; layer 1 adds up all positions, so a sequence stands for the sum of its tokens.
-
-Source: Wies et al. 2021, lemmas 5 to 8, with their indices corrected; `witness_network` has those
-of the weights.
+Source: Wies et al. 2021, lemmas 5 to 8, with their indices corrected.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,31 +1,21 @@
 """Weights of witnesses modulo a prime, and the run of a network that has them.
 
-**Base**: the weights of Levine et al., with their misprints corrected. Each head of odd dimension
-d_a = 2 hd + 1 is a row half (coordinates s < hd), a column half (hd <= s < 2 hd) and a constant.
-Layer 1 attends to every position alike and leaves w = v_a + J v_b in the row half and 1 - w in the
-column half; layer 2 turns each head's constant into its share of <w, w> = 2 J <v_a, v_b>, for the
-vectors have equal norms; each later layer sums the shares over the heads and cubes the sum; the
-last adds all heads into every coordinate.
-Source: Levine et al. 2020, lemma 4 (supplementary: lemma 6).
-
+**Base**: the weights of Levine et al. 2020, lemma 4, with their misprints corrected. Each head of
+odd dimension d_a = 2 hd + 1 is a row half (coordinates s < hd), a column half (hd <= s < 2 hd) and
+a constant. Layer 1 attends to every position alike and leaves w = v_a + J v_b in the row half and
+1 - w in the column half; layer 2 turns each head's constant into its share of
+<w, w> = 2 J <v_a, v_b>, for the vectors have equal norms; each later layer sums the shares over the
+heads and cubes the sum; the last adds all heads into every coordinate.
 **Simplified**: without halves, for heads of any dimension from 2. Every coordinate but the heads'
 constants carries the vectors: v_a inside and J v_b outside, all of norm 1. Layer 1 leaves
-w = v_a + J v_b, layer 2 the shares of <w, w>, later ones cube their sum. The weights are real; only
-the inputs outside are not. Source: derived here (docs/theory.md, "A stronger lower bound").
-
+w = v_a + J v_b, layer 2 the shares of <w, w>, later ones cube their sum.
 **Sphere**: the simplified weights without 1/N, on any vectors a and b, with a mask or without. All
 monomials of degree 3^(L-2) in |a|^2, <a, b> and |b|^2 occur, with positive coefficients.
-Source: derived here (docs/theory.md, "Lower bounds under any mask").
-
 **Causal chain**: heads of dimension 1 whose coordinates are a (nonzero in the prefix), b (after it,
 before the last position), and c, 1 and 2 (at the last position): a' = a S_aa, b' = b S_bb,
 c' = c S_cc, 2' = c (S_aa + S_bb) and 1' = 1 S_12. Further layers multiply chains by threes.
-Source: derived here (docs/theory.md, "Lower bounds under any mask").
-
-**Monomial**: head h of each layer uses W^O = e_h, W^V = e_p^T, W^K = e_q^T, W^Q = e_h^T for its
-pair (p, q) of the plan, and only the first H coordinates are at work.
-`archfit.theory.witness_formula` has the separation rank that follows.
-Source: derived here (docs/theory.md, "The counterexample").
+**Monomial**: head h works on coordinate h by its pair of the plan (`theory.witness_formula`).
+All but the first are derived in docs/theory.md.
 
 Shape letters of the arrays: B samples, D width, N positions; tokens are columns.
 """

@@ -8,10 +8,7 @@ inputs enter through products of entries of S = X X^T, and different products ha
 
 With residual connections (appendix A.4 of the supplementary, and its repair) all upper bounds speak
 of K = N d_x^4 / H, by which one layer can multiply the cube of a separation rank (lemma 2);
-`statistics_bounds` holds unchanged with residuals and is far sharper.
-
-The lower bounds are for almost all weights: the papers', exact and relaxed, and a stronger one from
-a witness without complement halves.
+`statistics_bounds` holds unchanged and is far sharper. Lower bounds are for almost all weights.
 """
 
 import math

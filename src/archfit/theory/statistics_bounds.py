@@ -1,11 +1,10 @@
 """The upper bound that is true at every depth: count the statistics that one side can send.
 
 The output is sum_a x_{i,a} f_a(S_P + S_Q), with f of degree C(L) in the second moments
-S_P = X_P X_P^T and S_Q of the two sides. Split each term by its degree k in S_P. Terms with
-k <= k0 lie in a space of (P-side polynomials of degree <= k0), the others in one of (Q-side
-polynomials of degree <= C - 1 - k0); the separation rank is at most the sum of the two
-dimensions, for every k0. A residual connection only adds terms of lower degree, so the same
-numbers hold with it.
+S_P = X_P X_P^T and S_Q of the two sides. Terms of degree k <= k0 in S_P lie in a space of P-side
+polynomials of degree <= k0, the others in one of Q-side polynomials of degree <= C - 1 - k0; the
+separation rank is at most the sum of the two dimensions, for every k0. A residual connection only
+adds terms of lower degree, so the same numbers hold with it.
 
 On short sequences the second moments have low rank: with n < d vectors S = X X^T is a symmetric
 matrix of rank n, and fewer of its polynomials are independent. Those of degree j decompose into
