@@ -126,11 +126,9 @@ class Experiment:
         """The ways to fill either side with tokens; None of continuous inputs."""
         if self.vocab is None:
             return None
-        vocab, ordered, partition = self.vocab, self.has_order, self.partition
-        return (
-            fillings(vocab, len(partition.inside), True, ordered),
-            fillings(vocab, len(partition.outside), False, ordered),
-        )
+        inside, outside = len(self.partition.inside), len(self.partition.outside)
+        own = fillings(self.vocab, inside, True, self.has_order)
+        return own, fillings(self.vocab, outside, False, self.has_order)
 
     @property
     def lists_all(self) -> bool:

@@ -43,15 +43,11 @@ class RankClaim:
 def claims() -> tuple[RankClaim, ...]:
     """All that can be run by name."""
     file = packed_file("rank_claims.toml")
-    return tuple(
-        RankClaim(
-            name=name,
-            says=claim["says"],
-            groups=tuple(_group(row) for row in claim["groups"]),
-            holds=RULES[claim["ranks"]],
-        )
-        for name, claim in tomllib.loads(file.read_text(encoding="utf-8")).items()
-    )
+    found = []
+    for name, claim in tomllib.loads(file.read_text(encoding="utf-8")).items():
+        groups, holds = tuple(_group(row) for row in claim["groups"]), RULES[claim["ranks"]]
+        found.append(RankClaim(name=name, says=claim["says"], groups=groups, holds=holds))
+    return tuple(found)
 
 
 def failures(claim: RankClaim, ranks: Sequence[Ranks]) -> tuple[int, ...]:

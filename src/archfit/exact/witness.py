@@ -145,8 +145,8 @@ Promise: TypeAlias = InnerProductPower | MomentMonomial | PowersOfNorms | ChainP
 class Witness:
     """Weights and inputs modulo a prime whose matrix of outputs has the rank of the bound.
 
-    Entry (a, b) of the matrix is output coordinate `entry` at position `output` for sample a inside
-    and sample b outside. Samples are vectors, (B, D, N), behind the embedding if there is one.
+    Entry (a, b) of the matrix is output coordinate `entry` at a position for sample a inside and
+    sample b outside. Samples are vectors, (B, D, N), behind the embedding if there is one.
     """
 
     kind: str
@@ -160,10 +160,14 @@ class Witness:
     bound: int  # which the rank reaches and, of these weights, does not exceed
     inputs: Mapping[str, object]  # all that fixes it, besides the prime
     entry: int = 0
-    output: int = 0
     causal: bool = False
     embedding: "Residues | None" = None  # the table or kernel, as one matrix
     expected_embedding_rank: int | None = None  # None: the inputs are vectors already
+
+    @property
+    def output(self) -> int:
+        """The position that is read: under a mask the last."""
+        return self.shape.positions - 1 if self.causal else 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -69,12 +69,8 @@ class WitnessRequest:
 
     def shape(self, positions: int = _POSITIONS) -> NetworkShape:
         """The network, with this length unless another was asked for."""
-        return NetworkShape(
-            depth=self.depth,
-            width=self.width,
-            heads=self.heads,
-            positions=positions if self.positions is None else self.positions,
-        )
+        N = positions if self.positions is None else self.positions
+        return NetworkShape(depth=self.depth, width=self.width, heads=self.heads, positions=N)
 
 
 def build_witness(request: WitnessRequest, *, prime: int = WITNESS_PRIME) -> Witness:
@@ -104,10 +100,8 @@ def _simplified(request: WitnessRequest, prime: int) -> Witness:
     shape.check_fits(shape.width - shape.heads)
     vectors = weights.unit_vectors(shape, shape.width - shape.heads, prime)
     free = shape.places(0, shape.head_dim - 1)
-    inputs = [
-        weights.side(shape, weights.templates(shape, factor * vectors % prime, free))
-        for factor in (1, J)
-    ]
+    turned = (vectors, J * vectors % prime)
+    inputs = [weights.side(shape, weights.templates(shape, each, free)) for each in turned]
     bound = int(continuous.strong_lower_bound(shape.depth, shape.width, shape.heads))
     return _witness(request, shape, prime, bound, inputs, vectors)
 
@@ -126,11 +120,7 @@ def _sphere(request: WitnessRequest, prime: int) -> Witness:
     network = weights.simplified_network(shape, prime, share=False)
     formula = f"a polynomial of degree 3^{shape.depth - 2} in |a|^2, <a, b>, |b|^2"
     promise = promises.PowersOfNorms(formula=formula, depth=shape.depth, free=free, causal=causal)
-    more: dict[str, Any] = {
-        "sizes": {"causal": causal},
-        "output": shape.positions - 1,
-        "causal": causal,
-    }
+    more: dict[str, Any] = {"sizes": {"causal": causal}, "causal": causal}
     return _witness(request, shape, prime, bound, sides, network=network, promise=promise, **more)
 
 
@@ -162,7 +152,6 @@ def _chain(request: WitnessRequest, prime: int) -> Witness:
         "network": weights.chain_network(shape, chains),
         "promise": promises.ChainProduct(formula=formula, chains=chains, layers=layers),
         "sizes": {"chains": chains},
-        "output": shape.positions - 1,
     }
     return _witness(request, shape, prime, bound, [inside, outside], entry=3, causal=True, **parts)
 
@@ -270,13 +259,10 @@ def _monomial(request: WitnessRequest, prime: int) -> Witness:
     sides = [np.random.default_rng(seed).integers(0, prime, size) for seed in (1, 2)]
     exponents = tuple(tuple(explicit.final_exponents(*sizes, plan, h)) for h in range(shape.heads))
     promise = promises.MomentMonomial(formula="x_h prod S_ab^E_ab, S = X X^T", exponents=exponents)
-    more: dict[str, Any] = {
-        "sizes": {"plan": plan, "entry": entry},
-        "entry": entry,
-        "promise": promise,
-    }
+    more: dict[str, Any] = {"sizes": {"plan": plan, "entry": entry}, "entry": entry}
     network = weights.monomial_network(shape, plan)
-    return _witness(request, shape, prime, expected, sides, network=network, **more)
+    more |= {"network": network, "promise": promise}
+    return _witness(request, shape, prime, expected, sides, **more)
 
 
 class WitnessKind(NamedTuple):

@@ -97,12 +97,8 @@ def regime(shape: Shape) -> Regime:
         f"{formula}: up to this depth the upper bound grows doubly exponentially; no threshold of "
         "the network, for no lower bound is known to change there, too"
     )
-    return Regime(
-        paper_threshold=paper,
-        corrected_threshold=corrected,
-        corrected_threshold_is=said,
-        name=name,
-    )
+    numbers = {"paper_threshold": paper, "corrected_threshold": corrected}
+    return Regime(**numbers, corrected_threshold_is=said, name=name)
 
 
 def lower_bounds(shape: Shape, witness_tries: int) -> Iterator[Bound]:

@@ -24,6 +24,10 @@ from archfit.theory.witness_formula import Plan, grow_plan, monomial_witness
 SEARCH_SECONDS = 10.0
 _ACTIVE_HEADS = 48  # a plan over more takes seconds to grow, and none was needed
 _NO_SEARCH = f"the search goes up to {_ACTIVE_HEADS} heads, and none of so few can"
+_REFUTED = (
+    "explicit weights have a larger separation rank on 2 d_x or more positions, so almost all "
+    "weights of this shape do"
+)
 _OVER_A_VOCABULARY = (
     "explicit weights have a larger separation rank on long enough sequences, since the "
     "vocabulary has more tokens than S has entries"
@@ -62,12 +66,8 @@ def refute_formula(
     checked = quantity(entry.name, **inputs).inputs  # its own checks refuse what is no size
     sizes = {entry.words[at]: size for at, size in checked.items() if isinstance(size, int)}
     width = sizes["embedding_rank"] if "embedding_rank" in sizes else sizes["width"]
-    return _find_counterexample(
-        entry.value(**sizes),
-        depth=sizes["depth"],
-        width=width,
-        heads=min(heads or sizes.get("heads", width), width),
-    )
+    heads = min(heads or sizes.get("heads", width), width)
+    return _find_counterexample(entry.value(**sizes), sizes["depth"], width, heads)
 
 
 def refute_for_shape(report: BoundsReport) -> Refutation:
@@ -123,15 +123,8 @@ def _find_counterexample(formula_log3: Decimal, depth: int, width: int, heads: i
         plan, entry = grow_plan(depth, active, seed=tries)
         witness_log3 = digits(monomial_witness(depth, width, len(plan[0]), plan, entry).log3)
         if witness_log3 > formula_log3:
-            return Refutation(
-                refuted=True,
-                formula_log3=formula_log3,
-                witness_log3=witness_log3,
-                plan=plan,
-                entry=entry,
-                reason="explicit weights have a larger separation rank on 2 d_x or more "
-                "positions, so almost all weights of this shape do",
-            )
+            found = {"formula_log3": formula_log3, "witness_log3": witness_log3}
+            return Refutation(refuted=True, reason=_REFUTED, **found, plan=plan, entry=entry)
         best, tries = max(best, witness_log3), tries + 1
     reason = f"the best of {tries} searches stays below it, which proves nothing"
     return Refutation(refuted=False, formula_log3=formula_log3, witness_log3=best, reason=reason)

@@ -162,12 +162,9 @@ def degree_upper_bounds(
     if factors > _MOST_FACTORS:
         raise refusal("partitions-too-many", side=min(short_sides), width=width)
     missing = _deficit(width) if one_head and depth == 3 else 0
-    return tuple(
-        min(
-            _with_own_vector(width, inside, k), _without(width, outside, C - k) - missing * (k == 6)
-        )
-        for k in range(C + 1)
-    )
+    of_inside = [_with_own_vector(width, inside, k) for k in range(C + 1)]
+    of_outside = [_without(width, outside, C - k) - missing * (k == 6) for k in range(C + 1)]
+    return tuple(map(min, of_inside, of_outside))
 
 
 def _without(d: int, n: int, j: int) -> int:
