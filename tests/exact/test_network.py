@@ -121,7 +121,7 @@ def test_torch_and_numpy_give_the_same_matrix(case: str) -> None:
 
 
 def test_more_positions_than_one_sum_holds_are_added_up_exactly() -> None:
-    what = experiment(2, 2, N=700)
+    what = experiment(2, 2, N=80)
     for prime in (SMALL, PRIME):
         matrix, sides = matrix_and_sides(what, prime, NUMPY, 2)
         assert int(matrix[1, 0]) % prime == by_definition(what, prime, sides, 1, 0)

@@ -67,7 +67,7 @@ def _held(asked: WitnessRequest, rank: int, *, prime: int = WITNESS_PRIME) -> Wi
         (4, 3, 1, 4),
         (4, 6, 2, 4),
         (4, 5, 1, 2),
-        (4, 10, 2, 4),
+        pytest.param(4, 10, 2, 4, marks=pytest.mark.slow),
         (4, 9, 3, 6),
         (5, 6, 2, 4),
     ],
@@ -177,7 +177,7 @@ def test_a_large_vocabulary_reaches_its_bound_with_rank_to_spare(
         (3, 6, 2, 2, 20),
         (3, 10, 2, 2, 24),
         (3, 9, 3, 2, 20),
-        (4, 6, 2, 2, 260),
+        pytest.param(4, 6, 2, 2, 260, marks=pytest.mark.slow),
     ],
 )
 def test_a_long_sequence_over_few_tokens_reaches_its_bound(
@@ -221,7 +221,10 @@ def _refuting(width: int, depth: int) -> tuple[Plan, int]:
     return verdict.plan, verdict.entry
 
 
-@pytest.mark.parametrize(("width", "depth"), [(4, 12), (5, 9), (6, 8), (8, 8), (10, 8)])
+@pytest.mark.parametrize(
+    ("width", "depth"),
+    [(4, 12), (5, 9), (6, 8), *(pytest.param(d, 8, marks=pytest.mark.slow) for d in (8, 10))],
+)
 def test_the_weights_that_refute_theorem_2_compute_their_monomial(width: int, depth: int) -> None:
     plan, entry = _refuting(width, depth)
     shape = _shape(depth, width, width, 2 * width)

@@ -49,7 +49,10 @@ def test_the_network_computes_the_promised_monomial(depth: int, width: int) -> N
     [
         (2, 3, (((0, 1), (1, 2), (0, 2)), ((1, 2), (0, 0), (1, 1)))),
         (2, 2, (((0, 0), (0, 1)), ((0, 1), (1, 1)))),
-        (3, 2, (((0, 0), (0, 1)), ((1, 1), (0, 0)), ((0, 1), (0, 1)))),
+        pytest.param(
+            *(3, 2, (((0, 0), (0, 1)), ((1, 1), (0, 0)), ((0, 1), (0, 1)))),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_the_witness_has_the_separation_rank_it_promises(
