@@ -242,13 +242,11 @@ class MeasureOptions:
         """The measurement that is asked for."""
         if self.depth is None or self.width is None:
             raise ValueError("--depth and --width say which network; give both, or --claim NAME")
-        head_dim = self.head_dim
-        if head_dim is None:
-            head_dim = head_dim_of(self.width, self.heads)
+        d_a = head_dim_of(self.width, self.heads) if self.head_dim is None else self.head_dim
         names = ("depth", "width", "heads", "residual", "causal", "vocab", "position_rank")
         return Experiment(
             **{name: getattr(self, name) for name in names},
-            head_dim=head_dim,
+            head_dim=d_a,
             rank=self._rank(self.width),
             partition=self._partition(),
         )

@@ -17,14 +17,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from archfit.spec import lazy_numpy as np
 from archfit.spec.lazy_numpy import NDArray
 from archfit.theory.refusal import refuse_if
 
-Job = TypeVar("Job")
-Done = TypeVar("Done")
 Array: TypeAlias = Any  # numpy.ndarray or torch.Tensor; both index, slice and multiply alike
 Residues: TypeAlias = "NDArray[np.int64]"
 
@@ -90,7 +88,7 @@ class Arrays:
         total += left * right
         return total
 
-    def each(self, work: Callable[[Job], Done], jobs: Sequence[Job]) -> Iterator[Done]:
+    def each(self, work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
         """The results of independent pieces of work, in their order; a device is parallel itself.
 
         Else on threads: numpy lets go of the interpreter while it works.
