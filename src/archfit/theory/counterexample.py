@@ -5,14 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from functools import partial
 
 from archfit.theory.arithmetic import (
-    Ball,
+    Product,
     check_heads_fit,
     digits,
     interaction_count,
-    log3,
     symmetric_entries,
 )
 from archfit.theory.bounds import BoundsReport
@@ -48,8 +46,8 @@ class Refutation:
 
 def disputed_bounds() -> list[str]:
     """The names of the bounds whose proofs have a gap."""
-    bounds = (entry for name, entry in ENTRIES.items() if name.startswith("ub_"))
-    return [entry.name for entry in bounds if entry.status == "disputed"]
+    disputed = (name for name, entry in ENTRIES.items() if entry.status == "disputed")
+    return [name for name in disputed if name.startswith("ub_")]
 
 
 def refute_formula(
@@ -114,7 +112,9 @@ def _find_counterexample(formula_log3: Decimal, depth: int, width: int, heads: i
     check_heads_fit(heads, width=width)
     active = min(heads, _ACTIVE_HEADS)
     for used, why in ((heads, f"no monomial witness of {heads} heads can"), (active, _NO_SEARCH)):
-        if digits(partial(_largest_witness_log3, depth, used)) < formula_log3:
+        m = symmetric_entries(used)
+        largest = Product(powers=[(Fraction(interaction_count(depth), m) + 1, m)])
+        if digits(largest.log3) < formula_log3:
             reason = f"{why} exceed it at depth {depth}"
             return Refutation(refuted=False, formula_log3=formula_log3, reason=reason)
     best, tries = Decimal(0), 0
@@ -128,9 +128,3 @@ def _find_counterexample(formula_log3: Decimal, depth: int, width: int, heads: i
         best, tries = max(best, witness_log3), tries + 1
     reason = f"the best of {tries} searches stays below it, which proves nothing"
     return Refutation(refuted=False, formula_log3=formula_log3, witness_log3=best, reason=reason)
-
-
-def _largest_witness_log3(depth: int, heads: int) -> Ball:
-    """m log3(C/m + 1), the logarithm of the product when all exponents are equal."""
-    m = symmetric_entries(heads)
-    return log3(Fraction(interaction_count(depth), m) + 1) * m
