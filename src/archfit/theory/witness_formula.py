@@ -46,6 +46,54 @@ _GROWN_LAYERS = 24  # then the best entry repeats itself, which triples every ex
 _PAIRS_TRIED = 12  # for each head and layer; trying all of them finds less, being less random
 
 
+@catalogued("lb_causal_chain")
+def causal_chain_lower_bound(depth: int, chains: int = 1) -> int:
+    """Almost all weights reach this between a prefix and the rest: 3^(order L^2) at fixed width.
+
+        ( prod_{j=0..L'-2} (2^j + 1) )^g,   L' = L - ceil(log3 g),   for g chains
+
+    It needs d_x, H >= 4g + 1, r >= 2g + 1, n_A >= L' - 1 and n_B >= L'.
+    """
+    layers = chain_layers(depth, chains)
+    if chains * layers**2 * math.log10(2) / 2 > EXACT_DIGITS:
+        raise TooManyDigitsError(f"the chain of depth {depth}")
+    return power(math.prod(2**j + 1 for j in range(layers - 1)), chains)
+
+
+@certified("lb_causal_chain_log3")
+def causal_chain_lower_bound_log3(depth: int, chains: int = 1) -> Ball:
+    """Logarithm base 3 of the rank that chains reach."""
+    last = chain_layers(depth, chains) - 1
+    kept = min(last, flint.ctx.prec)
+    factors = ((flint.arb(2) ** -j).log1p() for j in range(kept))
+    total = sum(factors, ln(2) * (last * (last - 1) // 2))
+    if kept < last:  # the rest is below sum 2^-j
+        total += flint.arb(0, 1) * flint.arb(2) ** (1 - kept)
+    return log3_from_ln(total * chains)
+
+
+def chain_layers(depth: int, chains: int) -> int:
+    """L' = L - ceil(log3 g): what the layers that multiply the chains leave to each."""
+    joining = next(layers for layers in count() if 3**layers >= chains)
+    is_shallow, least = depth - joining < 2, joining + 2
+    refuse_if(is_shallow, "too-shallow-for-chains", depth, chains=chains, least=least)
+    return depth - joining
+
+
+def most_chains(net: PrefixNetwork) -> int:
+    """The number of chains with the largest bound that fits a network; 0 if none does."""
+    room = min((min(net.width, net.heads) - 1) // 4, (net.rank - 1) // 2)
+    n_A, n_B = (net.depth if n is None else n for n in (net.prefix, net.continuation))
+    best, found = 0.0, 0
+    # As many joining layers leave the same L', where the bound grows with g: the largest is tried.
+    for g in {min(room, 3**joining) for joining in range(net.depth - 1)}:
+        layers = chain_layers(net.depth, g)
+        log = g * sum(math.log(2**j + 1) for j in range(layers - 1))
+        if n_A >= layers - 1 and n_B >= layers and log > best:
+            best, found = log, g
+    return found
+
+
 def example_plan() -> Plan:
     """The hand-made plan for d_x = H = 4: its witness passes the papers' formula at L = 19.
 
@@ -155,51 +203,3 @@ def _grown_plan(depth: int, heads: int, seed: int) -> tuple[Plan, int]:
 
 def _evenness(exponents: list[int]) -> float:
     return sum(map(math.log1p, exponents))
-
-
-@catalogued("lb_causal_chain")
-def causal_chain_lower_bound(depth: int, chains: int = 1) -> int:
-    """Almost all weights reach this between a prefix and the rest: 3^(order L^2) at fixed width.
-
-        ( prod_{j=0..L'-2} (2^j + 1) )^g,   L' = L - ceil(log3 g),   for g chains
-
-    It needs d_x, H >= 4g + 1, r >= 2g + 1, n_A >= L' - 1 and n_B >= L'.
-    """
-    layers = chain_layers(depth, chains)
-    if chains * layers**2 * math.log10(2) / 2 > EXACT_DIGITS:
-        raise TooManyDigitsError(f"the chain of depth {depth}")
-    return power(math.prod(2**j + 1 for j in range(layers - 1)), chains)
-
-
-@certified("lb_causal_chain_log3")
-def causal_chain_lower_bound_log3(depth: int, chains: int = 1) -> Ball:
-    """Logarithm base 3 of the rank that chains reach."""
-    last = chain_layers(depth, chains) - 1
-    kept = min(last, flint.ctx.prec)
-    factors = ((flint.arb(2) ** -j).log1p() for j in range(kept))
-    total = sum(factors, ln(2) * (last * (last - 1) // 2))
-    if kept < last:  # the rest is below sum 2^-j
-        total += flint.arb(0, 1) * flint.arb(2) ** (1 - kept)
-    return log3_from_ln(total * chains)
-
-
-def chain_layers(depth: int, chains: int) -> int:
-    """L' = L - ceil(log3 g): what the layers that multiply the chains leave to each."""
-    joining = next(layers for layers in count() if 3**layers >= chains)
-    is_shallow, least = depth - joining < 2, joining + 2
-    refuse_if(is_shallow, "too-shallow-for-chains", depth, chains=chains, least=least)
-    return depth - joining
-
-
-def most_chains(net: PrefixNetwork) -> int:
-    """The number of chains with the largest bound that fits a network; 0 if none does."""
-    room = min((min(net.width, net.heads) - 1) // 4, (net.rank - 1) // 2)
-    n_A, n_B = (net.depth if n is None else n for n in (net.prefix, net.continuation))
-    best, found = 0.0, 0
-    # As many joining layers leave the same L', where the bound grows with g: the largest is tried.
-    for g in {min(room, 3**joining) for joining in range(net.depth - 1)}:
-        layers = chain_layers(net.depth, g)
-        log = g * sum(math.log(2**j + 1) for j in range(layers - 1))
-        if n_A >= layers - 1 and n_B >= layers and log > best:
-            best, found = log, g
-    return found
