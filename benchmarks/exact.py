@@ -23,13 +23,12 @@ from flint import nmod_mat
 
 from archfit.exact.elimination import modular_rank
 from archfit.exact.experiment import (
-    AnalysedNetwork,
     Experiment,
-    Partition,
+    divided,
     upper_bound,
 )
 from archfit.exact.measure import MARGIN, measure
-from archfit.exact.prime_field import NumpyArrays, PrimeField
+from archfit.exact.prime_field import Arrays, PrimeField
 
 REPEATS = 3
 PAIRS = 2000  # of the plain loop, drawn at random
@@ -51,7 +50,7 @@ def _end_to_end(depth: int, width: int, positions: int) -> None:
     upper = upper_bound(case)
     assert upper is not None
     samples = upper + MARGIN
-    ours = _median(lambda: measure(case, NumpyArrays(), primes=(SMALL,), progress=lambda *_: None))
+    ours = _median(lambda: measure(case, Arrays(), primes=(SMALL,), progress=lambda *_: None))
     loop = _median(lambda: _plain_loop(depth, width, positions)) / PAIRS * samples**2
     matrix = _flint_matrix(np.random.default_rng(0).integers(0, LARGE, (samples, samples)), LARGE)
     rank = _median(matrix.rank)
@@ -65,13 +64,14 @@ def _end_to_end(depth: int, width: int, positions: int) -> None:
 def _case(depth: int, width: int, positions: int) -> Experiment:
     half = positions // 2
     return Experiment(
-        network=AnalysedNetwork(
-            depth=depth, width=width, heads=1, head_dim=width, has_residual=False, is_causal=False
-        ),
+        depth=depth,
+        width=width,
+        heads=1,
+        head_dim=width,
+        residual=False,
+        causal=False,
         rank=width,
-        partition=Partition(
-            inside=tuple(range(half)), outside=tuple(range(half, positions)), output=0
-        ),
+        partition=divided(positions, range(half), 0),
     )
 
 
@@ -97,7 +97,7 @@ def _times(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 def _rank_engine(prime: int) -> None:
     values = np.random.default_rng(2).integers(0, prime, (SIZE, SIZE))
     matrix = _flint_matrix(values, prime)
-    field = PrimeField(prime=prime, arrays=NumpyArrays())
+    field = PrimeField(prime=prime, arrays=Arrays())
     residues = field.reduced(field.arrays.array(values))
     theirs: dict[int, list[float]] = {1: [], 2: []}  # by FLINT's threads; one is its default
     ours = []

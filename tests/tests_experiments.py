@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from archfit.exact.experiment import (
-    AnalysedNetwork,
     Experiment,
     divided,
 )
 from archfit.exact.measure import Measurement, measure
-from archfit.exact.prime_field import Arrays, NumpyArrays, PrimeField, TorchArrays
+from archfit.exact.prime_field import Arrays, PrimeField
 
-NUMPY, TORCH = NumpyArrays(), TorchArrays("cpu")
+NUMPY, TORCH = Arrays(), Arrays("cpu")
 PRIMES = (3, 101, 65_537, 8_388_593, 2_147_483_629)
 
 
@@ -33,25 +32,20 @@ def experiment(  # noqa: PLR0913 - one for each letter
     r_e: int = 0,
     side: Sequence[int] | None = None,
     output: int | None = None,
-    entry: int = 0,
 ) -> Experiment:
     """`side` is either side, by default the first half; the output by default 0, or the last."""
-    chosen = None if side is None else tuple(side)
-    at = ("last" if causal else 0) if output is None else output
+    at = (N - 1 if causal else 0) if output is None else output
     return Experiment(
-        network=AnalysedNetwork(
-            depth=L,
-            width=d,
-            heads=H,
-            head_dim=d_a or d // H,
-            has_residual=residual,
-            is_causal=causal,
-        ),
+        depth=L,
+        width=d,
+        heads=H,
+        head_dim=d_a or d // H,
+        residual=residual,
+        causal=causal,
         rank=r or min(d, V or d),
         vocab=V,
         position_rank=r_e,
-        partition=divided(N, chosen, at),  # type: ignore[arg-type]  # a word that mypy widens
-        entry=entry,
+        partition=divided(N, tuple(range(N // 2) if side is None else side), at),
     )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import altair
 
 from archfit.exact.measure import measure
-from archfit.exact.prime_field import NumpyArrays
+from archfit.exact.prime_field import Arrays
 from archfit.exact.rank_claims import claims
 from archfit.fit.cells import CellResult, cells_of
 from archfit.fit.evidence import evidence_records
@@ -331,13 +331,13 @@ def residual_figure() -> altair.LayerChart:
     (claim,) = (claim for claim in claims() if claim.name == "residuals")
     rows = []
     for experiment in (one for group in claim.groups for one in group):
-        network = experiment.network
         tokens = f", {experiment.vocab} tokens" if experiment.vocab else ""
         rows.append(
             {
-                "network": f"{network.depth} x {network.width}, heads {network.heads}{tokens}",
-                "rank": measure(experiment, NumpyArrays(), progress=lambda *_: None).rank,
-                "kind": "residual" if network.has_residual else "plain",
+                "network": f"{experiment.depth} x {experiment.width}, "
+                f"heads {experiment.heads}{tokens}",
+                "rank": measure(experiment, Arrays(), progress=lambda *_: None).rank,
+                "kind": "residual" if experiment.residual else "plain",
             }
         )
     data = altair.Chart(altair.Data(values=rows))

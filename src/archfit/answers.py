@@ -295,7 +295,7 @@ def measure(
     **options: object,
 ) -> Answer[Measurement]:
     """The separation rank of a network (`depth`, `width`, …), exactly, in `limit` minutes."""
-    from archfit.exact.measuring import Machine, MeasureOptions
+    from archfit.exact.measure import Machine, MeasureOptions
     from archfit.report.measure_document import measure_document
 
     experiment = options_of(MeasureOptions, options).experiment()

@@ -9,8 +9,7 @@ import pytest
 import tests_said
 from archfit.cli import theory_commands
 from archfit.cli.app import main
-from archfit.exact.witness import check_witness
-from archfit.exact.witness_promise import Witness
+from archfit.exact.witness import Witness, check_witness
 
 SIZES = ("--depth", "3", "--width", "6", "--heads", "2")
 

@@ -58,8 +58,9 @@ def disagreements(count: int, largest: int, seed: int, arrays: Arrays) -> list[o
     ]
 
 
-def test_five_hundred_matrices_of_every_kind_have_flints_rank() -> None:
-    assert disagreements(500, 70, 1, NUMPY) == []
+def test_matrices_of_every_kind_have_flints_rank() -> None:
+    """Six for each kind and prime."""
+    assert disagreements(180, 70, 1, NUMPY) == []
 
 
 def test_torch_finds_the_same() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archfit.exact.experiment import MOST_LISTED, Partition, fillings
+from archfit.exact.experiment import MOST_LISTED, divided, fillings
 from archfit.exact.matrix import Sides, sample_sides
 from tests_experiments import experiment, field
 from tests_network import PRIME, rank
@@ -36,11 +36,6 @@ def test_positional_vectors_have_their_rank_and_stay_the_same_for_every_sample()
     vectors = np.concatenate([sides.inside, sides.outside]).swapaxes(1, 2)
     assert span((vectors[:, 1:] - vectors[:, :1]).reshape(-1, 6)) == 2
     assert span(vectors.reshape(-1, 6)) == 5
-
-
-def test_the_own_vector_is_that_of_the_output() -> None:
-    sides = sides_of(L=1, d=3, N=6, side=(1, 3, 5), output=3)
-    assert (sides.own == sides.inside[1]).all()
 
 
 def tokens(vectors: np.ndarray) -> list[tuple[int, ...]]:
@@ -89,11 +84,9 @@ def test_the_same_seed_gives_the_same_samples_and_another_others() -> None:
 
 
 def test_sides_that_do_not_cover_the_positions_are_refused() -> None:
-    for inside, outside in (((0, 1), (1, 2)), ((0,), ()), ((), (0, 1)), ((0, 1), (3,))):
+    for side in ((0, 0), (), (0, 1, 2, 3), (0, 4), (-1,)):
         with pytest.raises(ValueError, match="do not cover positions"):
-            Partition(inside=inside, outside=outside, output=0)
-    with pytest.raises(ValueError, match="output position 2 is not on its own side"):
-        Partition(inside=(0, 1), outside=(2, 3), output=2)
+            divided(4, side, 1)
 
 
 def test_a_table_has_no_more_rank_than_tokens() -> None:

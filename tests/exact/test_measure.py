@@ -14,6 +14,7 @@ from archfit.exact.measure import (
     LARGE_PRIMES,
     SMALL_PRIMES,
     WORTH_SPLITTING,
+    Measurement,
     RankTrial,
     measure,
     part_sizes,
@@ -234,9 +235,19 @@ def test_parts_by_degree_add_up_to_the_rank_of_the_whole(monkeypatch: pytest.Mon
         assert all(part <= bound for part, bound in zip(parts, bounds, strict=True))
 
 
-def test_large_matrices_are_split_and_small_ones_are_not() -> None:
+@pytest.fixture(scope="module")
+def deep() -> tuple[Measurement, list[tuple[str, int, int]]]:
+    """One coordinate in seven layers, and the progress that was reported."""
+    seen: list[tuple[str, int, int]] = []
+    found = measure(experiment(7, 1, N=2), NUMPY, progress=lambda *report: seen.append(report))
+    return found, seen
+
+
+def test_large_matrices_are_split_and_small_ones_are_not(
+    deep: tuple[Measurement, list[tuple[str, int, int]]],
+) -> None:
     assert measured(3, 2).trials[0].parts is None
-    found = measured(7, 1, 1, 2)
+    found, _ = deep
     assert found.rank == 1094 > WORTH_SPLITTING
     assert found.trials[0].parts == (1,) * 1094
     assert part_sizes(experiment(2, 10, 1, 20), 2162) == ()  # few degrees: parts are no smaller
@@ -358,9 +369,10 @@ def test_a_measurement_takes_the_time_of_all_its_trials() -> None:
     assert found.seconds == sum(trial.seconds for trial in found.trials) > 0
 
 
-def test_progress_of_parts_is_reported_for_each() -> None:
-    seen: list[tuple[str, int, int]] = []
-    measure(experiment(7, 1, N=2), NUMPY, progress=lambda *report: seen.append(report))
+def test_progress_of_parts_is_reported_for_each(
+    deep: tuple[Measurement, list[tuple[str, int, int]]],
+) -> None:
+    _, seen = deep
     eliminated = [(done, total) for what, done, total in seen if what == "eliminating"]
     assert eliminated[:1094] == [(done, 1094) for done in range(1094)]
     assert ("evaluating", 49, 49) in seen

@@ -10,15 +10,14 @@ from archfit.exact.experiment import Experiment
 from archfit.exact.matrix import (
     Evaluator,
     Sides,
-    degree_matrices,
     moments,
+    output_matrices,
     random_mixes,
     sample_sides,
     tiles,
-    whole_matrix,
 )
 from archfit.exact.prime_field import Arrays
-from tests_experiments import NUMPY, TORCH, experiment, field
+from tests_experiments import NUMPY, TORCH, experiment, field, silent
 from tests_network import PRIME, Weights, run
 
 SMALL = 8_388_593
@@ -35,7 +34,7 @@ CASES: dict[str, dict[str, Any]] = {
     "heads narrower than the network": {"L": 3, "d": 3, "H": 1, "d_a": 1, "residual": True},
     "deep": {"L": 4, "d": 2},
     "deep, residual": {"L": 3, "d": 2, "H": 2, "residual": True},
-    "another entry and output": {"L": 2, "d": 3, "output": 3, "entry": 2},
+    "another output": {"L": 2, "d": 3, "output": 3},
     "interleaved": {"L": 2, "d": 2, "N": 5, "side": (0, 2, 4), "output": 2},
     "unbalanced": {"L": 2, "d": 3, "N": 5, "side": (1,), "output": 1},
     "low rank": {"L": 2, "d": 4, "r": 2},
@@ -45,7 +44,7 @@ CASES: dict[str, dict[str, Any]] = {
     "causal": {"L": 2, "d": 2, "causal": True},
     "causal, one layer": {"L": 1, "d": 3, "causal": True, "residual": True},
     "causal, interleaved, heads": {
-        "L": 3, "d": 2, "H": 2, "N": 5, "causal": True, "side": (1, 3), "entry": 1,
+        "L": 3, "d": 2, "H": 2, "N": 5, "causal": True, "side": (1, 3),
     },
     "causal, output in the middle": {"L": 2, "d": 2, "N": 5, "causal": True, "output": 2},
     "causal, first output": {"L": 2, "d": 2, "causal": True, "output": 0},
@@ -55,7 +54,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 def weights(what: Experiment, prime: int) -> Weights:
     """The same draws in the same order as the mixes are made of."""
-    draws, net = np.random.default_rng(SEED), what.network
+    draws, net = np.random.default_rng(SEED), what
     layers = []
     for _ in range(net.depth):
         shape = (net.heads, net.head_dim, net.width)
@@ -65,32 +64,41 @@ def weights(what: Experiment, prime: int) -> Weights:
     return layers
 
 
+def evaluator_of(what: Experiment, prime: int, arrays: Arrays = NUMPY) -> Evaluator:
+    ours = field(prime, arrays)
+    mixes = random_mixes(what, ours, SEED)
+    return Evaluator(experiment=what, field=ours, mixes=mixes)
+
+
+def whole(evaluator: Evaluator, sides: Sides) -> np.ndarray:
+    shape = sides.inside.shape[2], sides.outside.shape[2]
+    (matrix,) = output_matrices(evaluator, sides, [shape], silent)
+    return evaluator.field.arrays.numpy(matrix)
+
+
+def parts_of(evaluator: Evaluator, sides: Sides, sizes: tuple[int, ...]) -> list[np.ndarray]:
+    return output_matrices(evaluator, sides, [(size, size) for size in sizes], silent)
+
+
 def matrix_and_sides(
     what: Experiment, prime: int, arrays: Arrays, samples: int
 ) -> tuple[np.ndarray, Sides]:
-    ours = field(prime, arrays)
-    evaluator = Evaluator(
-        network=what.network,
-        field=ours,
-        mixes=random_mixes(what.network, ours, SEED),
-        entry=what.entry,
-    )
-    sides = sample_sides(what, ours, samples=samples, seed=3)
-    matrix = whole_matrix(evaluator, sides, what.partition, lambda *_: None)
-    return arrays.numpy(matrix), sides
+    evaluator = evaluator_of(what, prime, arrays)
+    sides = sample_sides(what, evaluator.field, samples=samples, seed=3)
+    return whole(evaluator, sides), sides
 
 
 def by_definition(what: Experiment, prime: int, sides: Sides, row: int, column: int) -> int:
     """The output of all N positions together."""
     partition = what.partition
-    x = np.zeros((what.network.width, len(partition.inside + partition.outside)), object)
+    x = np.zeros((what.width, len(partition.inside + partition.outside)), object)
     for place, vector in zip(partition.inside, sides.inside[:, :, row], strict=True):
         x[:, place] = [int(value) for value in vector]
     for place, vector in zip(partition.outside, sides.outside[:, :, column], strict=True):
         x[:, place] = [int(value) for value in vector]
-    net = what.network
-    y = run(weights(what, prime), x, residual=net.has_residual, causal=net.is_causal, prime=prime)
-    return int(y[what.entry, partition.output]) % prime
+    net = what
+    y = run(weights(what, prime), x, residual=net.residual, causal=net.causal, prime=prime)
+    return int(y[0, partition.output]) % prime
 
 
 @pytest.mark.parametrize("prime", [SMALL, PRIME])
@@ -113,7 +121,7 @@ def test_torch_and_numpy_give_the_same_matrix(case: str) -> None:
 
 
 def test_more_positions_than_one_sum_holds_are_added_up_exactly() -> None:
-    what = experiment(2, 2, N=700)
+    what = experiment(2, 2, N=80)
     for prime in (SMALL, PRIME):
         matrix, sides = matrix_and_sides(what, prime, NUMPY, 2)
         assert int(matrix[1, 0]) % prime == by_definition(what, prime, sides, 1, 0)
@@ -136,14 +144,10 @@ def test_tiles_cover_a_matrix_once() -> None:
 
 
 def parts_and_whole(what: Experiment, prime: int) -> tuple[list[np.ndarray], np.ndarray]:
-    ours = field(prime)
-    evaluator = Evaluator(
-        network=what.network, field=ours, mixes=random_mixes(what.network, ours, SEED), entry=0
-    )
-    sides = sample_sides(what, ours, samples=9, seed=3)
-    count = (3**what.network.depth - 1) // 2 + 1
-    parts = degree_matrices(evaluator, sides, what.partition, (9,) * count, lambda *_: None)
-    return parts, whole_matrix(evaluator, sides, what.partition, lambda *_: None)
+    evaluator = evaluator_of(what, prime)
+    sides = sample_sides(what, evaluator.field, samples=9, seed=3)
+    count = (3**what.depth - 1) // 2 + 1
+    return parts_of(evaluator, sides, (9,) * count), whole(evaluator, sides)
 
 
 @pytest.mark.parametrize("prime", [SMALL, PRIME])
@@ -153,26 +157,18 @@ def test_parts_by_degree_add_up_to_the_whole(
     depth: int, width: int, causal: bool, prime: int
 ) -> None:
     what = experiment(depth, width, causal=causal, side=(0, 2))
-    parts, whole = parts_and_whole(what, prime)
-    assert (np.sum(parts, axis=0) % prime == whole % prime).all()
+    parts, all_of_it = parts_and_whole(what, prime)
+    assert (np.sum(parts, axis=0) % prime == all_of_it % prime).all()
 
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_a_part_of_degree_k_grows_as_t_to_the_k(causal: bool) -> None:
     """S_P times 4 is x_P times 2, except for the output's own vector, which counts once more."""
     what = experiment(3, 2, causal=causal)
-    ours = field(PRIME)
-    mixes = random_mixes(what.network, ours, SEED)
-    evaluator = Evaluator(network=what.network, field=ours, mixes=mixes, entry=0)
-    sides = sample_sides(what, ours, samples=4, seed=3)
-    doubled = replace(
-        sides,
-        inside=ours.reduced(2 * sides.inside),
-        own=ours.reduced(2 * sides.own),
-    )
-    sizes = (4,) * 14
-    before = degree_matrices(evaluator, sides, what.partition, sizes, lambda *_: None)
-    after = degree_matrices(evaluator, doubled, what.partition, sizes, lambda *_: None)
+    evaluator = evaluator_of(what, PRIME)
+    sides = sample_sides(what, evaluator.field, samples=4, seed=3)
+    doubled = replace(sides, inside=evaluator.field.reduced(2 * sides.inside))
+    before, after = (parts_of(evaluator, each, (4,) * 14) for each in (sides, doubled))
     for degree, (one, other) in enumerate(zip(before, after, strict=True)):
         factor = 2 ** (2 * degree + 1)
         wanted = [int(value) * factor % PRIME for value in one.reshape(-1)]
@@ -181,14 +177,12 @@ def test_a_part_of_degree_k_grows_as_t_to_the_k(causal: bool) -> None:
 
 def test_parts_have_the_sizes_asked_for() -> None:
     what = experiment(2, 2)
-    ours = field(SMALL)
-    mixes = random_mixes(what.network, ours, SEED)
-    evaluator = Evaluator(network=what.network, field=ours, mixes=mixes, entry=0)
-    sides = sample_sides(what, ours, samples=9, seed=3)
-    full = degree_matrices(evaluator, sides, what.partition, (9,) * 5, lambda *_: None)
-    some = degree_matrices(evaluator, sides, what.partition, (2, 5, 9, 5, 1), lambda *_: None)
-    for whole, part in zip(full, some, strict=True):
-        assert (part == whole[: len(part), : len(part)]).all()
+    evaluator = evaluator_of(what, SMALL)
+    sides = sample_sides(what, evaluator.field, samples=9, seed=3)
+    full = parts_of(evaluator, sides, (9,) * 5)
+    some = parts_of(evaluator, sides, (2, 5, 9, 5, 1))
+    for large, part in zip(full, some, strict=True):
+        assert (part == large[: len(part), : len(part)]).all()
 
 
 def test_tiles_are_wide_rather_than_tall() -> None:

@@ -14,7 +14,6 @@ from archfit.exact.prime_field import (
     is_prime,
     residue_power,
     residue_product,
-    residue_rank,
     root_of_minus_one,
 )
 from archfit.exact.witness_network import unit_rows
@@ -127,12 +126,6 @@ def test_products_are_those_of_whole_numbers(seed: int) -> None:
 def test_powers_are_those_of_whole_numbers(base: int, exponent: int) -> None:
     found = residue_power(np.array([base]), exponent, WITNESS_PRIME)
     assert found.tolist() == [pow(base, exponent, WITNESS_PRIME)]
-
-
-def test_the_rank_is_that_of_a_thin_product() -> None:
-    rng = np.random.default_rng(0)
-    left, right = rng.integers(0, WITNESS_PRIME, (9, 4)), rng.integers(0, WITNESS_PRIME, (4, 7))
-    assert residue_rank(residue_product(left, right, WITNESS_PRIME), WITNESS_PRIME) == 4
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 5])

@@ -1,6 +1,7 @@
 """Claims: each holds in what is measured, and would be seen to fail where it does not."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -41,7 +42,7 @@ def test_a_claim_fails_where_ranks_speak_against_it(name: str) -> None:
 def test_a_claim_compares_networks_that_differ_in_one_thing(name: str) -> None:
     for group in CLAIMS[name].groups:
         assert len(group) == len(set(group)) >= 2
-        assert len({case.network.depth for case in group}) == 1
+        assert len({case.depth for case in group}) == 1
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_growth_measures_more_the_more_time_it_has() -> None:
     assert 5 < len(few) < len(more)
     assert set(few) < set(more)
     assert growth_experiments("cpu", 0.0, 16) == ()
-    sizes = [(case.network.depth, case.network.width) for case in more]
+    sizes = [(case.depth, case.width) for case in more]
     assert sizes == sorted(sizes)
 
 
@@ -96,10 +97,10 @@ def test_growth_holds_where_it_takes_a_moment() -> None:
 def test_growth_is_measured_over_five_depths_and_seven_widths() -> None:
     cases = growth_experiments("cpu", float("inf"), float("inf"))
     assert len(cases) == 5 * 7 * 2
-    sizes = [(case.network.depth, case.network.width) for case in cases[::2]]
+    sizes = [(case.depth, case.width) for case in cases[::2]]
     assert sizes == [(depth, width) for depth in range(1, 6) for width in range(2, 9)]
     assert {len(case.partition.inside) * 2 for case in cases[1::2]} == {2 * d for d in range(2, 9)}
-    assert all(case.network.heads == 1 and case.partition.output == 0 for case in cases)
+    assert all(case.heads == 1 and case.partition.output == 0 for case in cases)
 
 
 def test_growth_stops_at_the_first_case_over_the_memory() -> None:
@@ -123,8 +124,8 @@ def test_all_claims_are_about_balanced_partitions_and_heads_that_fill_the_width(
     for claim in CLAIMS.values():
         for case in (case for group in claim.groups for case in group):
             assert _sides(case)[0] == _sides(case)[1]
-            assert case.network.heads * case.network.head_dim == case.network.width
-            assert (case.position_rank, case.entry) == (0, 0)
+            assert case.heads * case.head_dim == case.width
+            assert case.position_rank == 0
 
 
 def test_claims_vary_what_they_speak_of() -> None:
@@ -132,9 +133,9 @@ def test_claims_vary_what_they_speak_of() -> None:
     assert outputs == [[0, 1] * 3] * 3
     sides = _varied("partition-symmetry", lambda case: 0 in case.partition.inside)
     assert {tuple(group) for group in sides} == {(True, True, True, False, True, False)}
-    residual = _varied("residuals", lambda case: case.network.has_residual)
+    residual = _varied("residuals", lambda case: case.residual)
     assert residual == [[False, True]] * 6
-    heads = _varied("heads", lambda case: case.network.heads)
+    heads = _varied("heads", lambda case: case.heads)
     assert heads == [[1, 2], [1, 3], [1, 2, 4], [1, 2, 3, 6], [1, 2]]
     assert {_sides(case) for group in CLAIMS["heads"].groups for case in group} == {(2, 2)}
 
@@ -142,7 +143,7 @@ def test_claims_vary_what_they_speak_of() -> None:
 def test_the_lengths_that_add_nothing_are_twice_the_width_and_more() -> None:
     for group in CLAIMS["saturation"].groups:
         lengths = [2 * _sides(case)[0] for case in group]
-        width = group[0].network.width
+        width = group[0].width
         assert lengths == sorted(set(lengths))
         assert lengths[:2] == [2, 4]
         assert lengths[-2] in {4, 2 * width}
@@ -151,7 +152,7 @@ def test_the_lengths_that_add_nothing_are_twice_the_width_and_more() -> None:
 
 def test_widths_beyond_the_rank_are_compared_with_the_rank_itself() -> None:
     for group in CLAIMS["embedding-rank"].groups:
-        ranks, widths = {case.rank for case in group}, [c.network.width for c in group]
+        ranks, widths = {case.rank for case in group}, [c.width for c in group]
         assert ranks == {widths[0]}
         assert widths == sorted(set(widths))
 
@@ -159,7 +160,7 @@ def test_widths_beyond_the_rank_are_compared_with_the_rank_itself() -> None:
 def test_as_many_tokens_as_their_rank_are_compared_with_vectors_of_that_rank() -> None:
     for tokens, vectors in CLAIMS["small-vocabulary"].groups:
         assert tokens.vocab == tokens.rank == vectors.rank
-        assert (tokens.network, tokens.partition) == (vectors.network, vectors.partition)
+        assert replace(tokens, vocab=None) == vectors
     ranks = _varied("small-vocabulary", lambda case: case.rank)
     assert ranks == [[2, 2], [3, 3], [3, 3], [4, 4]]
 
@@ -170,5 +171,5 @@ def test_under_a_mask_halves_are_compared_with_every_second_position() -> None:
         assert halves.partition.outside == tuple(range(length // 2))
         assert seconds.partition.outside == tuple(range(0, length, 2))
         assert halves.partition.output == seconds.partition.output == length - 1
-        assert halves.network == seconds.network
-        assert halves.network.is_causal
+        assert replace(halves, partition=seconds.partition) == seconds
+        assert halves.causal

@@ -49,13 +49,16 @@ def test_the_network_computes_the_promised_monomial(depth: int, width: int) -> N
     [
         (2, 3, (((0, 1), (1, 2), (0, 2)), ((1, 2), (0, 0), (1, 1)))),
         (2, 2, (((0, 0), (0, 1)), ((0, 1), (1, 1)))),
-        (3, 2, (((0, 0), (0, 1)), ((1, 1), (0, 0)), ((0, 1), (0, 1)))),
+        pytest.param(
+            *(3, 2, (((0, 0), (0, 1)), ((1, 1), (0, 0)), ((0, 1), (0, 1)))),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_the_witness_has_the_separation_rank_it_promises(
     depth: int, width: int, plan: Plan
 ) -> None:
-    promised = monomial_witness(depth, width, width, plan, 0)
+    promised = int(monomial_witness(depth, width, width, plan, 0))
     weights = _weights_of(plan, depth, width)
     measured = separation_rank(weights, width, width, width, samples=promised + 3)
     assert measured == promised
@@ -65,7 +68,7 @@ def test_the_witness_has_the_separation_rank_it_promises(
 def test_the_example_has_its_closed_form(depth: int) -> None:
     n = 3 ** (depth - 3)
     closed = (n + 1) // 2 * (n + 1) ** 4 * (2 * n + 1) ** 3 * (3 * n + 1)
-    assert monomial_witness(depth, 4, 4, example_plan()) == closed
+    assert int(monomial_witness(depth, 4, 4, example_plan())) == closed
 
 
 def test_the_example_passes_the_formula_between_depth_18_and_19() -> None:

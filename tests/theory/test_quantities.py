@@ -58,8 +58,9 @@ def test_one_decorated_function_and_a_row_of_the_table_are_a_whole_entry() -> No
         """
         return width // 2 * heads
 
-    assert half.catalogue_name == "lb_relaxA_log3"  # type: ignore[attr-defined]  # what the decorator attaches
-    entry = Entry(name="lb_relaxA_log3", function=half)
+    ((name, read),) = half.readers.items()  # type: ignore[attr-defined]  # what the decorator attaches
+    entry = Entry(name=name, function=half, read=read)
+    assert entry.value(width=7) == 3
     assert entry.status_line == "proved, for L >= 2 and a balanced partition"
     assert (entry.status, entry.row) == ("proved", ENTRIES["lb_relaxA_log3"].row)
     assert (entry.meaning, entry.takes) == ("Half of it.", ("d_x", "[H]"))

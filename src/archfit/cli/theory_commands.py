@@ -11,7 +11,7 @@ import typer
 from archfit import answers
 from archfit.cli.options import Chart, chosen, with_words
 from archfit.cli.output import bar, show
-from archfit.exact.measuring import Machine, MeasureOptions
+from archfit.exact.measure import Machine, MeasureOptions
 from archfit.exact.prime_field import WITNESS_PRIME
 from archfit.exact.rank_claims import claims, growth_experiments
 from archfit.exact.witness import check_witness

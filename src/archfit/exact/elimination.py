@@ -8,7 +8,7 @@ halves are treated the same way, down to a few columns. One algorithm for numpy 
 
 from dataclasses import dataclass
 
-from archfit.exact.prime_field import Array, NumpyArrays, PrimeField
+from archfit.exact.prime_field import Array, Arrays, PrimeField
 from archfit.spec import lazy_numpy as np
 
 NARROW = 8  # columns that are eliminated one by one
@@ -57,7 +57,7 @@ def _pivots(field: PrimeField, panel: Array) -> _Pivots:
     """The pivots of a panel, which is used up."""
     width = panel.shape[1]
     if len(panel) > width + SPARE:  # a few rows, on the host: small steps on a GPU take longer
-        host = NumpyArrays()
+        host = Arrays()
         top = host.copy(field.arrays.numpy(panel[: width + SPARE]))
         found = _pivots(PrimeField(prime=field.prime, arrays=host), top)
         if len(found.rows) == width:

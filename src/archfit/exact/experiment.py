@@ -2,22 +2,22 @@
 
 import importlib.util
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any, SupportsInt
 
 from archfit.spec.errors import check_at_least
 from archfit.theory import causal_bounds as causal
 from archfit.theory import statistics_bounds as statistics
-from archfit.theory.arithmetic import interaction_count
+from archfit.theory.arithmetic import interaction_count, symmetric_entries
 from archfit.theory.bounds import bounds_report
 from archfit.theory.causal_bounds import PrefixNetwork, Segment, SegmentedNetwork
-from archfit.theory.causal_chains import causal_chain_lower_bound, most_chains
 from archfit.theory.continuous_bounds import every_depth_upper_bound, sphere_lower_bound
 from archfit.theory.refusal import refusal, refuse_if
 from archfit.theory.shape import Shape
+from archfit.theory.witness_formula import causal_chain_lower_bound, most_chains
 
 MOST_DIGITS = 18  # bounds that a matrix could have as its rank
 WIDEST = 64  # sums over the width stay exact
@@ -29,38 +29,6 @@ MOST_POSITIONS = 4096
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AnalysedNetwork:
-    """Which network is measured: linear attention alone, without norms or feed-forward layers."""
-
-    depth: int
-    width: int
-    heads: int
-    head_dim: int
-    has_residual: bool
-    is_causal: bool
-
-    def __post_init__(self) -> None:
-        check_at_least(1, **self.sizes)
-        refuse_if(self.width > WIDEST, "unmeasurable-width", self.width, most=WIDEST)
-        refuse_if(self.depth > DEEPEST, "unmeasurable-depth", self.depth, most=DEEPEST)
-        is_over, most = self.heads * self.head_dim > MOST_INNER, f"{MOST_INNER:,}"
-        refuse_if(is_over, "too-many-dimensions", self.heads, head_dim=self.head_dim, most=most)
-
-    @property
-    def sizes(self) -> dict[str, Any]:
-        """Its sizes by their names."""
-        return {name: getattr(self, name) for name in ("depth", "width", "heads", "head_dim")}
-
-    @property
-    def multiplications(self) -> int:
-        """How many products of residues the output of one pair takes without a mask."""
-        d = self.width
-        moments = d * (d + 1) // 2
-        layer = 2 * d**3 + d * moments + d * d * moments // 5  # the last is a product by BLAS
-        return d * d + (self.depth - 1) * layer
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Partition:
     """The positions on the side of the output, and the others; both in order."""
 
@@ -68,28 +36,18 @@ class Partition:
     outside: tuple[int, ...]
     output: int
 
-    def __post_init__(self) -> None:
-        both = sorted(self.inside + self.outside)
-        if both != list(range(len(both))) or not self.inside or not self.outside:
-            sides = {"inside": self.inside, "outside": self.outside}
-            raise refusal("sides-do-not-cover", **sides, last=max(both, default=0))
-        is_other = self.output not in self.inside
-        refuse_if(is_other, "output-on-other-side", output=self.output, inside=self.inside)
 
-
-def divided(
-    positions: int, side: tuple[int, ...] | None = None, output: int | Literal["last"] = 0
-) -> Partition:
-    """Positions divided into `side` (the first half if None) and the rest, the output in either."""
+def divided(positions: int, side: Sequence[int], output: int) -> Partition:
+    """Positions divided into `side` and the rest, the output in either."""
     refuse_if(positions < 2, "indivisible", positions)
     is_over = positions > MOST_POSITIONS
     refuse_if(is_over, "too-many-positions", positions, most=MOST_POSITIONS)
-    at = positions - 1 if output == "last" else output
-    refuse_if(not 0 <= at < positions, "no-such-output", at=at, last=positions - 1)
-    chosen = tuple(range(positions // 2)) if side is None else side
-    rest = tuple(place for place in range(positions) if place not in chosen)
-    inside, outside = (chosen, rest) if at in chosen else (rest, chosen)
-    return Partition(inside=inside, outside=outside, output=at)
+    last, rest = positions - 1, tuple(place for place in range(positions) if place not in side)
+    refuse_if(not 0 <= output <= last, "no-such-output", at=output, last=last)
+    inside, outside = (tuple(side), rest) if output in side else (rest, tuple(side))
+    if not (inside and outside) or len(inside + outside) > positions:
+        raise refusal("sides-do-not-cover", inside=inside, outside=outside, last=last)
+    return Partition(inside=inside, outside=outside, output=output)
 
 
 def fillings(vocab: int, positions: int, has_own: bool, ordered: bool) -> int:
@@ -103,41 +61,62 @@ def fillings(vocab: int, positions: int, has_own: bool, ordered: bool) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Experiment:
-    """A network, what it reads, how its positions are divided, and which output is looked at."""
+    """A network of linear attention alone, what it reads, and how its positions are divided."""
 
-    network: AnalysedNetwork
+    depth: int
+    width: int
+    heads: int
+    head_dim: int
+    residual: bool
+    causal: bool
     rank: int  # of what a position reads, mapped to the width by one matrix
     vocab: int | None = None  # tokens; None: any vector of so many coordinates (also: a patch)
     position_rank: int = 0  # r_e; 0 without positional vectors
     partition: Partition
-    entry: int = 0  # coordinate of the output
 
     def __post_init__(self) -> None:
-        width, rank, vocab = self.network.width, self.rank, self.vocab
+        check_at_least(1, **self.sizes)
+        width, rank, vocab = self.width, self.rank, self.vocab
+        refuse_if(width > WIDEST, "unmeasurable-width", width, most=WIDEST)
+        refuse_if(self.depth > DEEPEST, "unmeasurable-depth", self.depth, most=DEEPEST)
+        is_over, most = self.heads * self.head_dim > MOST_INNER, f"{MOST_INNER:,}"
+        refuse_if(is_over, "too-many-dimensions", self.heads, head_dim=self.head_dim, most=most)
         check_at_least(1, rank=rank)
         if vocab is not None:
             check_at_least(2, vocab=vocab)
             refuse_if(rank > vocab, "rank-over-tokens", rank, vocab=vocab)
             refuse_if(vocab > LARGEST_TABLE, "too-many-tokens", vocab, most=f"{LARGEST_TABLE:,}")
         refuse_if(rank > width, "rank-over-width", rank, width=width)
-        refuse_if(not 0 <= self.entry < width, "no-such-coordinate", self.entry, last=width - 1)
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """The sizes of the network by their names."""
+        return {name: getattr(self, name) for name in ("depth", "width", "heads", "head_dim")}
+
+    @property
+    def multiplications(self) -> int:
+        """How many products of residues the output of one pair takes without a mask."""
+        d = self.width
+        layer = 2 * d**3 + d * symmetric_entries(d)
+        layer += d * d * symmetric_entries(d) // 5  # a product by BLAS
+        return d * d + (self.depth - 1) * layer
 
     @property
     def is_homogeneous(self) -> bool:
         """Whether the matrix splits by degree."""
-        return not self.network.has_residual and not self.position_rank and self.vocab is None
+        return not self.residual and not self.position_rank and self.vocab is None
 
     @property
     def has_order(self) -> bool:
         """Whether it matters which position holds what."""
-        return self.network.is_causal or self.position_rank > 0
+        return self.causal or self.position_rank > 0
 
     @property
     def segments(self) -> tuple[Segment, ...]:
         """The positions that the output sees, in order, by runs of one side: B is the output's."""
         partition, inside = self.partition, set(self.partition.inside)
         seen = len(inside) + len(partition.outside)
-        if self.network.is_causal:
+        if self.causal:
             seen = partition.output + 1
         runs = groupby(range(seen), key=inside.__contains__)
         return tuple(("B" if own else "A", len(list(run))) for own, run in runs)
@@ -147,11 +126,9 @@ class Experiment:
         """The ways to fill either side with tokens; None of continuous inputs."""
         if self.vocab is None:
             return None
-        vocab, ordered, partition = self.vocab, self.has_order, self.partition
-        return (
-            fillings(vocab, len(partition.inside), True, ordered),
-            fillings(vocab, len(partition.outside), False, ordered),
-        )
+        inside, outside = len(self.partition.inside), len(self.partition.outside)
+        own = fillings(self.vocab, inside, True, self.has_order)
+        return own, fillings(self.vocab, outside, False, self.has_order)
 
     @property
     def lists_all(self) -> bool:
@@ -162,50 +139,45 @@ class Experiment:
     @property
     def minor_degree(self) -> int:
         """Degree of one output in all that is drawn at random: inputs with their table, weights."""
-        inputs: int = 3**self.network.depth
-        return 2 * inputs + 4 * interaction_count(self.network.depth)
+        inputs: int = 3**self.depth
+        return 2 * inputs + 4 * interaction_count(self.depth)
 
 
 def upper_bound(experiment: Experiment) -> int:
     """The best proved upper bound."""
-    bounds = _causal_upper_bounds if experiment.network.is_causal else _upper_bounds
-    return min(bounds(experiment))
+    bounds = _causal_upper_bounds if experiment.causal else _upper_bounds
+    return min(map(int, bounds(experiment)))
 
 
-def _upper_bounds(experiment: Experiment) -> Iterator[int]:
-    network, rank, vocab = experiment.network, experiment.rank, experiment.vocab
-    inside, outside = len(experiment.partition.inside), len(experiment.partition.outside)
-    yield statistics.statistics_upper_bound(network.depth, network.width)
-    every_depth = network.heads * (network.head_dim + 1)
-    is_small = every_depth.bit_length() * interaction_count(network.depth) < 3 * MOST_DIGITS
-    if is_small and not network.has_residual:  # its proof has none
-        yield every_depth_upper_bound(network.depth, network.width, network.heads, network.head_dim)
+def _upper_bounds(experiment: Experiment) -> Iterator[SupportsInt]:
+    partition, C = experiment.partition, interaction_count(experiment.depth)
+    L, d, h, d_a = experiment.depth, experiment.width, experiment.heads, experiment.head_dim
+    r, r_e, vocab = experiment.rank, experiment.position_rank, experiment.vocab
+    sides = len(partition.inside), len(partition.outside)
+    yield statistics.statistics_upper_bound(L, d)
+    is_rank = (h * (d_a + 1)).bit_length() * C < 3 * MOST_DIGITS
+    if is_rank and not experiment.residual:  # its proof has none
+        yield every_depth_upper_bound(L, d, h, d_a)
     if vocab is not None:
-        if experiment.position_rank == 0:
-            yield statistics.statistics_upper_bound_vocabulary(
-                network.depth, vocab, rank, inside, outside
-            )
-        yield vocab ** min(inside, outside, 64)
-    elif experiment.position_rank == 0 or rank == network.width:
-        yield statistics.statistics_upper_bound(network.depth, rank)
+        if not r_e:
+            yield statistics.statistics_upper_bound_vocabulary(L, vocab, r, *sides)
+        yield vocab ** min(*sides, 64)
+    elif not r_e or r == d:
+        yield statistics.statistics_upper_bound(L, r)
         with suppress(ValueError):  # a sum too long for this depth: the other stands
             yield sum(_unmasked_degree_bounds(experiment))
     else:
-        yield statistics.statistics_upper_bound_positions(
-            network.depth, rank, experiment.position_rank
-        )
+        yield statistics.statistics_upper_bound_positions(L, r, r_e)
 
 
 def _unmasked_degree_bounds(experiment: Experiment) -> tuple[int, ...]:
-    network, partition = experiment.network, experiment.partition
+    depth, rank, partition = experiment.depth, experiment.rank, experiment.partition
     sides = len(partition.inside), len(partition.outside)
-    has_deficit = network.heads == 1 and not network.has_residual
-    return statistics.degree_upper_bounds(
-        network.depth, experiment.rank, *sides, one_head=has_deficit
-    )
+    one_head = experiment.heads == 1 and not experiment.residual
+    return statistics.degree_upper_bounds(depth, rank, *sides, one_head=one_head)
 
 
-def _causal_upper_bounds(experiment: Experiment) -> Iterator[int]:
+def _causal_upper_bounds(experiment: Experiment) -> Iterator[SupportsInt]:
     """Those of the segments up to the output; positional vectors only restrict more inputs."""
     vocab, segments = experiment.vocab, experiment.segments
     if len(segments) == 1:  # the output sees one side alone
@@ -220,56 +192,49 @@ def _causal_upper_bounds(experiment: Experiment) -> Iterator[int]:
         yield vocab ** min(*seen, 64)
 
 
-def _sizes(experiment: Experiment, vocab: int | None) -> dict[str, Any]:
-    """The network as the causal bounds take it; positional vectors add to the rank of inputs."""
-    network, rank = experiment.network, experiment.rank + experiment.position_rank
-    more = {"embedding_rank": rank, "residual": network.has_residual, "vocab": vocab}
-    return network.sizes | more
-
-
 def _segmented(experiment: Experiment, vocab: int | None = None) -> SegmentedNetwork:
-    return SegmentedNetwork(**_sizes(experiment, vocab), segments=experiment.segments)
+    """The network as the causal bounds take it; positional vectors add to the rank of inputs."""
+    rank = experiment.rank + experiment.position_rank
+    sizes = experiment.sizes | {"embedding_rank": rank, "residual": experiment.residual}
+    return SegmentedNetwork(**sizes, vocab=vocab, segments=experiment.segments)
 
 
 def _prefixed(experiment: Experiment, vocab: int | None = None) -> PrefixNetwork:
-    (_, before), (_, after) = experiment.segments
-    return PrefixNetwork(**_sizes(experiment, vocab), prefix=before, continuation=after)
+    sizes = dict(vars(_segmented(experiment, vocab)))
+    (_, before), (_, after) = sizes.pop("segments")
+    return PrefixNetwork(**sizes, prefix=before, continuation=after)
 
 
 def degree_bounds(experiment: Experiment) -> tuple[int, ...]:
     """Bounds on the parts of a homogeneous output, by half its degree inside."""
-    if not experiment.network.is_causal:
+    if not experiment.causal:
         return _unmasked_degree_bounds(experiment)
-    net = _segmented(experiment)
-    outside, inside = causal.side_series(net, net.segments)
+    outside, inside = causal.side_series(_segmented(experiment))
     return tuple(map(min, reversed(outside), inside))
 
 
 def lower_bound(experiment: Experiment) -> int | None:
     """The best proved lower bound for almost all weights, where one is known."""
-    return max(_lower_bounds(experiment), default=None)
+    return max(map(int, _lower_bounds(experiment)), default=None)
 
 
-def _lower_bounds(experiment: Experiment) -> Iterator[int]:
+def _lower_bounds(experiment: Experiment) -> Iterator[SupportsInt]:
     """That for any mask, the chain of a prefix, and what `bounds` knows of halves without a mask.
 
     The last is decided by certified logarithms, so not without python-flint (a bare GPU machine).
     """
-    network, partition = experiment.network, experiment.partition
-    segments, half = experiment.segments, len(partition.outside)
-    more = {name: getattr(experiment, name) for name in ("vocab", "rank", "position_rank")}
-    sizes = network.sizes | {"residual": network.has_residual, "positions": 2 * half}
-    shape = Shape(**sizes, **more)
+    depth, rank, segments = experiment.depth, experiment.rank, experiment.segments
+    half, more = len(experiment.partition.outside), ("residual", "vocab", "rank", "position_rank")
+    sizes = experiment.sizes | {name: getattr(experiment, name) for name in more}
+    shape = Shape(**sizes, positions=2 * half)
     h, b = shape.blocks
-    if experiment.vocab is None and network.depth > 1 and len(segments) > 1:
-        if b > 1 and experiment.rank > 1:
-            yield sphere_lower_bound(network.depth, h * b, h, experiment.rank)
-        if network.is_causal and len(segments) == 2:
-            net = replace(_prefixed(experiment), embedding_rank=experiment.rank)
-            if chains := most_chains(net):
-                yield causal_chain_lower_bound(network.depth, chains)
-    has_halves = not network.is_causal and len(partition.inside) == half
+    if experiment.vocab is None and depth > 1 and len(segments) > 1:
+        if b > 1 and rank > 1:
+            yield sphere_lower_bound(depth, h * b, h, rank)
+        has_prefix = experiment.causal and len(segments) == 2
+        net = replace(_prefixed(experiment), embedding_rank=rank) if has_prefix else None
+        if net is not None and (chains := most_chains(net)):
+            yield causal_chain_lower_bound(depth, chains)
+    has_halves = not experiment.causal and len(experiment.partition.inside) == half
     if has_halves and importlib.util.find_spec("flint") is not None:
-        exact = bounds_report(shape).lower.exact
-        if exact is not None:
-            yield int(exact)
+        yield bounds_report(shape).lower.exact or 1

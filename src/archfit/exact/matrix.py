@@ -1,12 +1,11 @@
 """The analysed network with random weights modulo a prime, and its outputs on pairs of samples.
 
 A layer maps Y to (Y +) sum_h A_h Y Y^T B_h Y with A = W^O W^V and B = (W^K)^T W^Q. The sum is
-linear in the symmetric matrix G = Y Y^T, or in what stands in its place: its entries (row by row)
-are a constant matrix times the upper triangle of G, whatever the number of heads. Each layer is
-kept as that matrix, its `mix`.
+linear in the symmetric G = Y Y^T: its entries (row by row) are a constant matrix, the `mix` of the
+layer, times the upper triangle of G, whatever the number of heads.
 
 Without a mask the inputs enter only through S = S_P + S_Q and the vector x at the output's own
-position: with F_0 = I and F_(l+1) = (F_l +) mix(F_l S F_l^T) F_l the output is row p of F_L times
+position: with F_0 = I and F_(l+1) = (F_l +) mix(F_l S F_l^T) F_l the output is a row of F_L times
 x. So a pair costs the same for any number of positions and heads. Under a causal mask each
 position has an S of its own, the sum over the positions up to it, and all are kept.
 
@@ -20,22 +19,13 @@ multiplying the vectors outside by C + 1 values of t and solving for the coeffic
 """
 
 import itertools
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from archfit.exact.elimination import modular_inverse
-from archfit.exact.experiment import MOST_LISTED, AnalysedNetwork, Experiment, Partition, fillings
-from archfit.exact.prime_field import Array, PrimeField
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    TokenArray = NDArray[np.int64]
-else:
-    from archfit.spec import lazy_numpy as np
+from archfit.exact.experiment import MOST_LISTED, Experiment, fillings
+from archfit.exact.prime_field import Array, PrimeField, Residues
+from archfit.spec import lazy_numpy as np
 
 Progress = Callable[[str, int, int], None]  # what is done, how many of it, of how many
 Tile = tuple[slice, slice]  # rows and columns of the matrix
@@ -49,13 +39,13 @@ def upper_triangle(width: int) -> tuple[list[int], list[int]]:
     return list(rows), list(columns)
 
 
-def random_mixes(network: AnalysedNetwork, field: PrimeField, seed: int) -> list[Array]:
+def random_mixes(network: Experiment, field: PrimeField, seed: int) -> list[Array]:
     """For each layer the (width^2 x width(width+1)/2) matrix that stands for its heads."""
     draws = np.random.default_rng(seed)
     return [_mix(network, field, draws) for _ in range(network.depth)]
 
 
-def _mix(network: AnalysedNetwork, field: PrimeField, draws: "np.random.Generator") -> Array:
+def _mix(network: Experiment, field: PrimeField, draws: "np.random.Generator") -> Array:
     width = network.width
     shape = (network.heads, network.head_dim, width)
     keys, queries, values = (draws.integers(0, field.prime, shape) for _ in range(3))
@@ -79,61 +69,57 @@ def _mix(network: AnalysedNetwork, field: PrimeField, draws: "np.random.Generato
 class Evaluator:
     """A network with its weights, ready to be run on pairs."""
 
-    network: AnalysedNetwork
+    experiment: Experiment
     field: PrimeField
     mixes: list[Array]
-    entry: int  # p, the coordinate of the output
 
     def unmasked(self, s: Array, x: Array) -> Array:
         """Outputs for moments `s` (entries of the upper triangle first) and own vectors `x`."""
-        field, network, width = self.field, self.network, self.network.width
+        field, network, width = self.field, self.experiment, self.experiment.width
         rows, columns = upper_triangle(width)
         places = {pair: index for index, pair in enumerate(zip(rows, columns, strict=True))}
         order = [places[min(i, j), max(i, j)] for i in range(width) for j in range(width)]
         square = s[order].reshape(width, width, *s.shape[1:])  # the symmetric matrix
         moments, f = s, None  # F_0 = I
         for layer in range(network.depth - 1):
-            grown = self._mixed(layer, moments)
+            grown = self._mixed(layer, moments, width)
             if f is not None:
                 grown = product(field, grown, f)
-                f = field.reduced(grown + f) if network.has_residual else grown
+                f = field.reduced(grown + f) if network.residual else grown
             else:  # the first layer is linear
                 f = grown
-                for i in range(network.width if network.has_residual else 0):
+                for i in range(network.width if network.residual else 0):
                     f[i, i] += 1
             moments = dot(field, product(field, f, square)[rows], f[columns])  # of F S F^T
         own = x[:, None] if f is None else product(field, f, x[:, None])
-        row = self._mixed(network.depth - 1, moments, self.entry)
-        output = product(field, row, own)[0, 0]
-        return field.reduced(output + own[self.entry, 0]) if network.has_residual else output
+        output = product(field, self._mixed(network.depth - 1, moments, 1), own)[0, 0]
+        return field.reduced(output + own[0, 0]) if network.residual else output
 
     def causal(self, columns: list[Array]) -> Array:
         """Outputs at the last of the positions whose vectors are given."""
-        field, own = self.field, slice(self.entry, self.entry + 1)
-        for layer in range(self.network.depth):
-            is_last = layer == self.network.depth - 1
+        field, width = self.field, self.experiment.width
+        for layer in range(self.experiment.depth):
+            is_last = layer == self.experiment.depth - 1
             sums, new = None, []
             for place, y in enumerate(columns):
-                outer = product(field, y[:, None], y[None])[upper_triangle(self.network.width)]
+                outer = product(field, y[:, None], y[None])[upper_triangle(width)]
                 sums = outer if sums is None else field.reduced(sums + outer)
                 if is_last and place < len(columns) - 1:
                     continue
-                matrix = self._mixed(layer, sums, self.entry if is_last else None)
-                mixed = product(field, matrix, y[:, None])[:, 0]
-                if self.network.has_residual:
-                    mixed = field.reduced(mixed + (y[own] if is_last else y))
+                rows = 1 if is_last else width
+                mixed = product(field, self._mixed(layer, sums, rows), y[:, None])[:, 0]
+                if self.experiment.residual:
+                    mixed = field.reduced(mixed + y[:rows])
                 new.append(mixed)
             columns = new
         return columns[-1][0]
 
-    def _mixed(self, layer: int, moments: Array, row: int | None = None) -> Array:
-        """sum_h A_h G B_h of a layer, or one row of it."""
-        width, mix = self.network.width, self.mixes[layer]
-        if row is not None:
-            mix = mix[row * width : (row + 1) * width]
-        shape = tuple(moments.shape[1:])
+    def _mixed(self, layer: int, moments: Array, rows: int) -> Array:
+        """The first rows of sum_h A_h G B_h of a layer."""
+        width, shape = self.experiment.width, tuple(moments.shape[1:])
+        mix = self.mixes[layer][: rows * width]
         result = self.field.matmul(mix, moments.reshape(moments.shape[0], -1))
-        return result.reshape(-1, width, *shape)
+        return result.reshape(rows, width, *shape)
 
 
 def product(field: PrimeField, left: Array, right: Array) -> Array:
@@ -158,7 +144,6 @@ class Sides:
 
     inside: Array
     outside: Array
-    own: Array  # the vector at the output's position, (width, samples)
 
 
 def moments(field: PrimeField, vectors: Array) -> Array:
@@ -175,7 +160,7 @@ def moments(field: PrimeField, vectors: Array) -> Array:
 def sample_sides(experiment: Experiment, field: PrimeField, *, samples: int, seed: int) -> Sides:
     """`samples` of each side; of tokens all fillings, or many where they cannot be listed."""
     draws = np.random.default_rng(seed)
-    partition, vocab, width = experiment.partition, experiment.vocab, experiment.network.width
+    partition, vocab, width = experiment.partition, experiment.vocab, experiment.width
 
     def random(rows: int, columns: int) -> Array:
         return field.reduced(field.arrays.array(draws.integers(0, field.prime, (rows, columns))))
@@ -200,14 +185,13 @@ def sample_sides(experiment: Experiment, field: PrimeField, *, samples: int, see
             return field.arrays.copy(vectors)
         return field.reduced(vectors + places[:, list(positions)].swapaxes(0, 1)[:, :, None])
 
-    own = partition.inside.index(partition.output)
-    inside = side(partition.inside, own)
-    return Sides(inside=inside, outside=side(partition.outside, None), own=inside[own])
+    inside = side(partition.inside, partition.inside.index(partition.output))
+    return Sides(inside=inside, outside=side(partition.outside, None))
 
 
 def _listed(
     vocab: int, positions: int, draws: "np.random.Generator", own: int | None, ordered: bool
-) -> "TokenArray":
+) -> Residues:
     """Tokens at the positions of a side, (positions, samples): all fillings, or many at random.
 
     Where the order does not matter fillings that differ in it alone are one, except for the
@@ -215,27 +199,23 @@ def _listed(
     """
     if fillings(vocab, positions, own is not None, ordered) > MOST_LISTED:
         return draws.integers(0, vocab, (positions, MOST_LISTED))
-    if ordered:
-        listed = list(itertools.product(range(vocab), repeat=positions))
-        return np.array(listed).T.reshape(positions, -1)
-    free = positions - (own is not None)
-    rest = itertools.combinations_with_replacement(range(vocab), free)
-    if own is None:
-        return np.array(list(rest)).T.reshape(positions, -1)
-    both = [(*filling[:own], token, *filling[own:]) for filling in rest for token in range(vocab)]
-    return np.array(both).T.reshape(positions, -1)
+    is_apart, tokens = own is not None and not ordered, range(vocab)
+    rest: Iterator[tuple[int, ...]] = itertools.product(tokens, repeat=positions)
+    if not ordered:
+        rest = itertools.combinations_with_replacement(tokens, positions - is_apart)
+    if is_apart:
+        rest = ((*some[:own], token, *some[own:]) for some in rest for token in tokens)
+    return np.array(list(rest)).T.reshape(positions, -1)
 
 
-def _outputs(
-    evaluator: Evaluator, sides: Sides, partition: Partition, scales: Array
-) -> Callable[[Tile], Array]:
+def _outputs(evaluator: Evaluator, sides: Sides, scales: Array) -> Callable[[Tile], Array]:
     """A function that gives the outputs of a tile, (scales, inside, outside).
 
     Vectors outside are multiplied by each of the scales. What one side alone decides, such as a
     prefix under a mask, is not computed anew for every sample of the other.
     """
-    field = evaluator.field
-    if evaluator.network.is_causal:
+    field, partition = evaluator.field, evaluator.experiment.partition
+    if evaluator.experiment.causal:
         of_inside = {at: sides.inside[k] for k, at in enumerate(partition.inside)}
         of_outside = {at: sides.outside[k] for k, at in enumerate(partition.outside)}
 
@@ -248,83 +228,56 @@ def _outputs(
 
         return causal
     inside, outside = moments(field, sides.inside), moments(field, sides.outside)
-    squares = field.reduced(scales * scales)
+    squares, own = field.reduced(scales * scales), partition.inside.index(partition.output)
 
     def unmasked(tile: Tile) -> Array:
         rows, columns = tile
         scaled = field.reduced(outside[:, None, None, columns] * squares[:, None, None])
         s = field.reduced(inside[:, None, rows, None] + scaled)
-        return evaluator.unmasked(s, sides.own[:, None, rows, None])
+        return evaluator.unmasked(s, sides.inside[own][:, None, rows, None])
 
     return unmasked
 
 
-def whole_matrix(
-    evaluator: Evaluator, sides: Sides, partition: Partition, progress: Progress
-) -> Array:
-    """Outputs for all pairs, (inside, outside)."""
-    field = evaluator.field
-    samples = int(sides.inside.shape[2]), int(sides.outside.shape[2])
-    matrix = field.arrays.zeros(*samples)
-    outputs = _outputs(evaluator, sides, partition, field.arrays.array(np.ones(1)))
-
-    def fill(tile: Tile) -> None:
-        matrix[tile] = outputs(tile)[0]
-
-    _fill_all(field, fill, list(tiles(*samples, _pairs_at_once(evaluator, partition))), progress)
-    return matrix
-
-
-def _pairs_at_once(evaluator: Evaluator, partition: Partition) -> int:
-    """So many pairs that the numbers of one tile stay in the cache, or in a GPU's memory."""
-    width, held = evaluator.network.width, 0
-    if evaluator.network.is_causal:
-        held = partition.output + 1
-    return max(1, evaluator.field.arrays.tile_numbers // (width * max(width, held)))
-
-
-def degree_matrices(
-    evaluator: Evaluator,
-    sides: Sides,
-    partition: Partition,
-    sizes: tuple[int, ...],
-    progress: Progress,
+def output_matrices(
+    evaluator: Evaluator, sides: Sides, shapes: Sequence[tuple[int, int]], progress: Progress
 ) -> list[Array]:
-    """The part of half degree k inside for each k, as a square matrix of sizes[k] samples."""
-    field, count = evaluator.field, len(sizes)
+    """The part of half degree k inside for each k, of so many samples of either side.
+
+    Of a single shape it is the whole. Tiles are filled on as many threads as there are.
+    """
+    field, count = evaluator.field, len(shapes)
     scales = np.arange(1, count + 1)
     powers = np.ones((count, count), np.int64)  # t^(2w), with w = C - k
     for w in range(1, count):
         powers[:, w] = powers[:, w - 1] * (scales**2 % field.prime) % field.prime
     solve = modular_inverse(field, field.reduced(field.arrays.array(powers)))
-    outputs = _outputs(evaluator, sides, partition, field.arrays.array(scales))
-    parts = [field.arrays.zeros(size, size) for size in sizes]
+    outputs = _outputs(evaluator, sides, field.arrays.array(scales))
+    parts = [field.arrays.zeros(*shape) for shape in shapes]
 
-    def fill(tile: Tile) -> None:
-        rows, columns = tile
-        values = outputs(tile)
-        coefficients = field.matmul(solve, values.reshape(count, -1)).reshape(values.shape)
-        for part, coefficient in zip(reversed(parts), coefficients, strict=True):
-            tall, wide = (max(0, min(len(part), side.stop) - side.start) for side in tile)
-            if tall and wide:
-                part[rows.start : rows.start + tall, columns.start : columns.start + wide] = (
-                    coefficient[:tall, :wide]
-                )
+    def fill(tile: Tile) -> int:
+        found = outputs(tile)
+        pairs: int = found[0].shape[0] * found[0].shape[1]
+        if count > 1:
+            found = field.matmul(solve, found.reshape(count, -1)).reshape(found.shape)
+        for part, coefficients in zip(reversed(parts), found, strict=True):
+            place = part[tile]  # less of it, or nothing, where the part is smaller
+            place[...] = coefficients[: place.shape[0], : place.shape[1]]
+        return pairs
 
-    pairs = max(1, _pairs_at_once(evaluator, partition) // count)
-    _fill_all(field, fill, list(tiles(max(sizes), max(sizes), pairs)), progress)
+    rows, columns = max(shapes)
+    jobs = list(tiles(rows, columns, max(1, _pairs_at_once(evaluator) // count)))
+    for done in itertools.accumulate(field.arrays.each(fill, jobs)):
+        progress("evaluating", done, rows * columns)
     return parts
 
 
-def _fill_all(
-    field: PrimeField, fill: Callable[[Tile], None], all_tiles: list[Tile], progress: Progress
-) -> None:
-    """Fill the tiles, on as many threads as there are, and report how many pairs are done."""
-    pairs = [math.prod(int(side.stop - side.start) for side in tile) for tile in all_tiles]
-    filled = field.arrays.each(fill, all_tiles)
-    total = sum(pairs)
-    for done, _ in zip(itertools.accumulate(pairs), filled, strict=True):
-        progress("evaluating", done, total)
+def _pairs_at_once(evaluator: Evaluator) -> int:
+    """So many pairs that the numbers of one tile stay in the cache, or in a GPU's memory."""
+    width, held = evaluator.experiment.width, 0
+    if evaluator.experiment.causal:
+        held = evaluator.experiment.partition.output + 1
+    return max(1, evaluator.field.arrays.tile_numbers // (width * max(width, held)))
 
 
 def tiles(rows: int, columns: int, pairs: int) -> Iterator[Tile]:

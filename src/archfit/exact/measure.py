@@ -7,35 +7,28 @@ Zippel: at most degree / p), or if the prime divides all its coefficients. Where
 upper bound it is exact, whatever the chance.
 """
 
+import importlib.util
+import math
+import os
 import time
 from dataclasses import dataclass, replace
-from math import prod
+from itertools import takewhile
 
+from archfit.exact import experiment as experiments
 from archfit.exact.elimination import modular_rank
-from archfit.exact.experiment import (
-    MOST_LISTED,
-    Experiment,
-    degree_bounds,
-    lower_bound,
-    upper_bound,
-)
-from archfit.exact.matrix import (
-    Evaluator,
-    Progress,
-    degree_matrices,
-    random_mixes,
-    sample_sides,
-    whole_matrix,
-)
-from archfit.exact.prime_field import Arrays, PrimeField
+from archfit.exact.experiment import MOST_LISTED, Experiment, Partition
+from archfit.exact.matrix import Evaluator, Progress, output_matrices, random_mixes, sample_sides
+from archfit.exact.prime_field import Arrays, PrimeField, check_prime
+from archfit.spec.architecture import head_dim_of
+from archfit.spec.sizes import parse_size
 from archfit.theory.refusal import refusal
 
+DEVICES = ("cpu", "cuda", "auto")
 SMALL_PRIMES = (8_388_593, 8_388_587)  # below 2^23: fast
 LARGE_PRIMES = (2_147_483_647, 2_147_483_629, 2_147_483_587)  # below 2^31: sure
 MARGIN = 6  # samples beyond the upper bound: a rank below their number was not cut off
 WORTH_SPLITTING = 1000  # samples from which on parts by degree may be quicker
 MULTIPLICATION = 50  # of residues in an evaluation, over one in the elimination's products
-
 HOPELESS = 10**7  # samples: nobody has the memory
 TRIALS = 1 + 2 * 2.5  # one with a small prime, two with large ones, which take longer
 # Seconds for a small prime, measured on two CPU cores and on one H200; elsewhere a rough guide.
@@ -84,7 +77,7 @@ class Measurement:
         if not self.is_sampled_at_random:
             return 1.0
         degree = (self.rank + 1) * self.experiment.minor_degree
-        return prod(
+        return math.prod(
             min(1.0, degree / trial.prime) for trial in self.trials if trial.rank == self.rank
         )
 
@@ -107,7 +100,7 @@ def measure(
     Small primes come first: if the rank meets the upper bound, it is exact and they were enough.
     Else two large ones are taken, or three.
     """
-    upper = upper_bound(experiment)
+    upper = experiments.upper_bound(experiment)
 
     def trial(seed: int, prime: int) -> RankTrial:
         field = PrimeField(prime=prime, arrays=arrays)
@@ -120,39 +113,34 @@ def measure(
         trials = [trial(seed, prime) for seed, prime in enumerate(LARGE_PRIMES[:2])]
         if trials[0].rank != trials[1].rank:  # one of them was unlucky
             trials.append(trial(2, LARGE_PRIMES[2]))
-    return Measurement(
-        experiment=experiment, trials=tuple(trials), upper=upper, lower=lower_bound(experiment)
-    )
+    lower = experiments.lower_bound(experiment)
+    return Measurement(experiment=experiment, trials=tuple(trials), upper=upper, lower=lower)
 
 
 def _trial(
     experiment: Experiment, field: PrimeField, seed: int, samples: int, progress: Progress
 ) -> RankTrial:
     start = time.perf_counter()
-    evaluator = Evaluator(
-        network=experiment.network,
-        field=field,
-        mixes=random_mixes(experiment.network, field, 2 * seed),
-        entry=experiment.entry,
-    )
+    mixes = random_mixes(experiment, field, 2 * seed)
+    evaluator = Evaluator(experiment=experiment, field=field, mixes=mixes)
     sizes = part_sizes(experiment, samples)
-    parts: tuple[int, ...] | None = None
-    if sizes and 2 * len(sizes) < field.prime:  # values of t^2 are distinct modulo the prime
-        sides = sample_sides(experiment, field, samples=max(sizes), seed=2 * seed + 1)
-        ranks, found = [], degree_matrices(evaluator, sides, experiment.partition, sizes, progress)
-        for done, part in enumerate(found):
-            progress("eliminating", done, len(sizes))
-            ranks.append(modular_rank(field, part))
-        parts, rank, used = tuple(ranks), sum(ranks), sum(sizes)
-    else:
-        sides = sample_sides(experiment, field, samples=samples, seed=2 * seed + 1)
-        matrix = whole_matrix(evaluator, sides, experiment.partition, progress)
-        used = min(matrix.shape)
-        progress("eliminating", 0, used)
-        rank = modular_rank(field, matrix)
-    seconds = time.perf_counter() - start
+    if 2 * len(sizes) >= field.prime:  # values of t^2 must be distinct modulo the prime
+        sizes = ()
+    samples = max(sizes, default=samples)
+    sides = sample_sides(experiment, field, samples=samples, seed=2 * seed + 1)
+    shapes = [(size, size) for size in sizes]
+    shapes = shapes or [(int(sides.inside.shape[2]), int(sides.outside.shape[2]))]
+    ranks = []
+    for done, part in enumerate(output_matrices(evaluator, sides, shapes, progress)):
+        progress("eliminating", done, len(shapes))
+        ranks.append(modular_rank(field, part))
     return RankTrial(
-        prime=field.prime, seed=seed, rank=rank, samples=used, parts=parts, seconds=seconds
+        prime=field.prime,
+        seed=seed,
+        rank=sum(ranks),
+        samples=sum(map(min, shapes)),
+        parts=tuple(ranks) if sizes else None,
+        seconds=time.perf_counter() - start,
     )
 
 
@@ -160,7 +148,7 @@ def part_sizes(experiment: Experiment, samples: int) -> tuple[int, ...]:
     """Samples of the parts by degree, where measuring them takes less than the whole; else ()."""
     if not experiment.is_homogeneous or samples <= WORTH_SPLITTING:
         return ()
-    sizes = tuple(min(bound + MARGIN, samples) for bound in degree_bounds(experiment))
+    sizes = tuple(min(bound + MARGIN, samples) for bound in experiments.degree_bounds(experiment))
     evaluation = MULTIPLICATION * _pair_multiplications(experiment)
     split = max(sizes) ** 2 * len(sizes) * evaluation + sum(size**3 for size in sizes)
     return sizes if split < samples**2 * evaluation + samples**3 else ()
@@ -168,10 +156,10 @@ def part_sizes(experiment: Experiment, samples: int) -> tuple[int, ...]:
 
 def _pair_multiplications(experiment: Experiment) -> int:
     """Products of residues for one pair; under a mask, for every position after the first run."""
-    if not experiment.network.is_causal:
-        return experiment.network.multiplications
+    if not experiment.causal:
+        return experiment.multiplications
     seen = sum(length or 0 for _, length in experiment.segments[1:])
-    return experiment.network.multiplications * max(1, seen)
+    return experiment.multiplications * max(1, seen)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -188,26 +176,18 @@ class MeasurementCost:
 
 def estimate(experiment: Experiment, device: str) -> MeasurementCost:
     """Memory of the largest trial and time of all; `device` is cpu or cuda."""
-    ways = experiment.token_fillings
-    if ways is not None:
-        rows, columns = (min(MOST_LISTED, count) for count in ways)
-        return _estimate(experiment, device, rows, columns)
-    samples = min(upper_bound(experiment) + MARGIN, HOPELESS)
-    return _estimate(experiment, device, samples, samples)
-
-
-def _estimate(experiment: Experiment, device: str, rows: int, columns: int) -> MeasurementCost:
-    work = _pair_multiplications(experiment)
-    sizes = part_sizes(experiment, rows) if rows < HOPELESS else ()
-    if sizes:
-        matrices, pairs = [(size, size) for size in sizes], max(sizes) ** 2 * len(sizes)
+    if (ways := experiment.token_fillings) is not None:
+        matrices = [(min(MOST_LISTED, ways[0]), min(MOST_LISTED, ways[1]))]
     else:
-        matrices, pairs = [(rows, columns)], rows * columns
-    seconds = pairs * work * EVALUATION[device]
-    for tall, wide in matrices:
-        short = min(tall, wide)
-        seconds += short * COLUMN[device] + tall * wide * short * CUBE[device]
-    numbers = [tall * wide for tall, wide in matrices]
+        samples = min(experiments.upper_bound(experiment) + MARGIN, HOPELESS)
+        sizes = part_sizes(experiment, samples) if samples < HOPELESS else ()
+        matrices = [(size, size) for size in sizes or (samples,)]
+    pairs = len(matrices) * math.prod(max(matrices))
+    seconds = pairs * _pair_multiplications(experiment) * EVALUATION[device]
+    for matrix in matrices:
+        short = min(matrix)
+        seconds += short * COLUMN[device] + math.prod(matrix) * short * CUBE[device]
+    numbers = [math.prod(matrix) for matrix in matrices]
     gigabytes = 8 * (sum(numbers) + CLEARING * max(numbers)) / 1e9
     return MeasurementCost(gigabytes=gigabytes, seconds=TRIALS * seconds)
 
@@ -217,7 +197,6 @@ def check_cost(experiment: Experiment, device: str, *, seconds: float, gigabytes
     cost = estimate(experiment, device)
     if cost.fits(seconds=seconds, gigabytes=gigabytes):
         return
-    network = experiment.network
     needed, minutes = (
         f"{amount:,.1f}" if amount < 1e6 else "a million or more"
         for amount in (cost.gigabytes, cost.seconds / 60)
@@ -225,22 +204,122 @@ def check_cost(experiment: Experiment, device: str, *, seconds: float, gigabytes
     limits = {"most_gigabytes": f"{gigabytes:,.1f}", "most_minutes": f"{seconds / 60:,.1f}"}
     way_out = _what_fits(experiment, device, seconds, gigabytes)
     takes = {"needed": needed, "minutes": minutes, "way_out": way_out}
-    raise refusal("takes-too-much", depth=network.depth, width=network.width, **takes, **limits)
+    takes |= {"depth": str(experiment.depth), "width": str(experiment.width)}
+    raise refusal("takes-too-much", **takes, **limits)
 
 
 def _what_fits(experiment: Experiment, device: str, seconds: float, gigabytes: float) -> str:
-    fitting = 0
-    if experiment.vocab is None:
-        for width in range(1, experiment.network.width):
-            narrow = replace(
-                experiment,
-                network=replace(experiment.network, width=width, heads=1, head_dim=width),
-                rank=min(width, experiment.rank),
-                entry=0,
-            )
-            if not estimate(narrow, device).fits(seconds=seconds, gigabytes=gigabytes):
-                break
-            fitting = width
-    if fitting:
+    def fits(width: int) -> bool:
+        rank = min(width, experiment.rank)
+        narrow = replace(experiment, width=width, heads=1, head_dim=width, rank=rank)
+        return estimate(narrow, device).fits(seconds=seconds, gigabytes=gigabytes)
+
+    widths = range(1, experiment.width if experiment.vocab is None else 1)
+    if fitting := max(takewhile(fits, widths), default=0):
         return f"--width {fitting} fits with one head, or raise --limit"
     return "use less depth or fewer tokens, or raise --limit"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeasureOptions:
+    """A network, and how the positions of its input are divided; None: not given."""
+
+    depth: int | None = None
+    width: int | None = None
+    heads: int = 1
+    positions: int = 4
+    head_dim: int | None = None
+    residual: bool = False
+    causal: bool = False
+    vocab: int | None = None
+    rank: int | None = None
+    patch: int | None = None
+    position_rank: int = 0
+    partition: str = "balanced"
+    output_position: str | None = None
+
+    def experiment(self) -> Experiment:
+        """The measurement that is asked for."""
+        if self.depth is None or self.width is None:
+            raise ValueError("--depth and --width say which network; give both, or --claim NAME")
+        d_a = head_dim_of(self.width, self.heads) if self.head_dim is None else self.head_dim
+        names = ("depth", "width", "heads", "residual", "causal", "vocab", "position_rank")
+        return Experiment(
+            **{name: getattr(self, name) for name in names},
+            head_dim=d_a,
+            rank=self._rank(self.width),
+            partition=self._partition(),
+        )
+
+    def _rank(self, width: int) -> int:
+        """That of what a position reads: the largest there is, unless one is asked for."""
+        vocab, rank, patch = self.vocab, self.rank, self.patch
+        if vocab is not None and patch is not None:
+            raise ValueError("--vocab and --patch are given; a position reads tokens or a patch")
+        if rank is not None:
+            return min(rank, width, patch) if patch else rank
+        return min(limit for limit in (width, vocab, patch) if limit is not None)
+
+    def _partition(self) -> Partition:
+        """The positions on either side, by a name or by their numbers."""
+        words, positions, half = self.partition, self.positions, range(self.positions // 2)
+        usual = dict.fromkeys(("balanced", "first-half", "prefix"), half)
+        usual["interleaved"] = range(0, positions, 2)
+        try:
+            named = usual.get(words)
+            side = tuple(sorted({*map(int, words.split(","))} if named is None else named))
+        except ValueError as problem:
+            raise ValueError(
+                f"--partition {words!r} is unknown; use balanced, first-half, interleaved, or "
+                "positions such as 0,2,5"
+            ) from problem
+        if positions > 1 and (max(side) >= positions or min(side) < 0):
+            raise ValueError(
+                f"--partition {words} names a position outside 0..{positions - 1}; use those, or "
+                "more --positions"
+            )
+        output = self.output_position or ("last" if self.causal else "0")
+        at = positions - 1 if output == "last" else parse_size(output)
+        return experiments.divided(positions, side, at)
+
+
+class Machine:
+    """What measures, and how much of it may be used: these minutes, and most of its memory."""
+
+    def __init__(self, device: str, minutes: float, primes: tuple[int, ...]) -> None:
+        for number in primes:
+            check_prime(number)
+        if not 0 < minutes < 1e6:
+            raise ValueError(f"--limit {minutes} is no number of minutes; use one such as 10")
+        # Work is spread over the cores by us; two layers of threads would wait for each other.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        self.arrays = _arrays(device)
+        self.kind = self.arrays.device
+        self.primes = primes  # none: the usual ones
+        gigabytes = 0.7 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
+        if self.kind == "cuda":
+            import torch
+
+            gigabytes = 0.8 * float(torch.cuda.mem_get_info()[0]) / 1e9
+        self.limits = {"seconds": 60 * minutes, "gigabytes": gigabytes}
+
+    def measure(self, experiment: Experiment, progress: Progress) -> Measurement:
+        """Its rank; one that would take too long or too much memory is refused."""
+        check_cost(experiment, self.kind, **self.limits)
+        return measure(experiment, self.arrays, primes=self.primes, progress=progress)
+
+
+def _arrays(device: str) -> Arrays:
+    """What calculates; auto takes a GPU where there is one."""
+    if device not in DEVICES:
+        raise ValueError(f"--device {device!r} is unknown; use {', '.join(DEVICES)}")
+    problem = "--device cuda needs torch; pip install 'archfit[train]'"
+    if device != "cpu" and importlib.util.find_spec("torch") is not None:
+        import torch
+
+        if torch.cuda.is_available():
+            return Arrays("cuda")
+        problem = "--device cuda: torch finds no GPU here; use --device cpu"
+    if device == "cuda":
+        raise ValueError(problem)
+    return Arrays()

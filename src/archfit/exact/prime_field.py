@@ -13,26 +13,18 @@ adding and multiplying the complex numbers. A rank modulo p is therefore never a
 
 import math
 import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from importlib import import_module
+from typing import Any, TypeAlias
 
+from archfit.spec import lazy_numpy as np
+from archfit.spec.lazy_numpy import NDArray
 from archfit.theory.refusal import refuse_if
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from concurrent.futures import ThreadPoolExecutor
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Residues = NDArray[np.int64]
-else:
-    from archfit.spec import lazy_numpy as np
-
-Job = TypeVar("Job")
-Done = TypeVar("Done")
 Array: TypeAlias = Any  # numpy.ndarray or torch.Tensor; both index, slice and multiply alike
+Residues: TypeAlias = "NDArray[np.int64]"
 
 CACHED = 1 << 15  # numbers that stay in the cache
 AT_ONCE = 512  # pieces of work that wait for a thread
@@ -44,33 +36,42 @@ WITNESS_PRIME = 2_147_483_629  # the largest p = 1 mod 4 below 2^31
 _LEAST_WITNESS_PRIME = 1 << 20  # below, ranks fall by accident
 
 
-class NumpyArrays:
-    """What measuring asks of a library, on the CPU."""
+class Arrays:
+    """What measuring asks of a library: of numpy, or of torch on a device."""
 
-    tile_numbers = CACHED  # of a matrix for all pairs at once; also below what malloc maps anew
-    cached_numbers = 1 << 19  # of a matrix that is worked on a few rows at a time
+    def __init__(self, torch_device: str | None = None) -> None:
+        self.is_torch, self.device = torch_device is not None, torch_device or "cpu"
+        self.library: Any = import_module("torch") if self.is_torch else np
+        # of a matrix for all pairs at once; also below what malloc maps anew
+        self.tile_numbers = 1 << (15 if self.device == "cpu" else 24)
+        # of a matrix that is worked on a few rows at a time
+        self.cached_numbers = 1 << (19 if self.device == "cpu" else 28)
 
     def array(self, values: "NDArray[np.generic]") -> Array:
-        """A float64 array with these values."""
-        return np.array(values, np.float64)
+        """A float64 array with these values, on the device."""
+        return self.library.asarray(np.array(values, np.float64), device=self.device)
 
     def zeros(self, *shape: int) -> Array:
         """An array of zeros."""
-        return np.zeros(shape)
+        return self.library.zeros(shape, dtype=self.library.float64, device=self.device)
 
     def numpy(self, array: Array) -> "NDArray[np.float64]":
         """The values on the host."""
-        return np.asarray(array, np.float64)
+        return np.asarray(array.cpu() if self.is_torch else array)
 
     def copy(self, array: Array) -> Array:
         """An array that shares no memory with this one, laid out row by row."""
-        return array.copy()
+        fresh = self.zeros(*array.shape)
+        fresh[...] = array
+        return fresh
 
     def reduce_(self, array: Array, prime: int) -> Array:
         """The array itself, with every integer replaced by the nearest to zero of its class.
 
-        In pieces that stay in the cache between the four passes.
+        On a CPU in pieces that stay in the cache between the four passes.
         """
+        if self.is_torch:
+            return array.sub_((array * (1.0 / prime)).round_(), alpha=float(prime))
         rows = max(1, CACHED * len(array) // max(1, array.size))
         for first in range(0, len(array), rows):
             piece = array[first : first + rows]
@@ -82,70 +83,26 @@ class NumpyArrays:
 
     def add_product_(self, total: Array, left: Array, right: Array) -> Array:
         """total + left * right, element by element with broadcasting, in place."""
+        if self.is_torch:
+            return total.addcmul_(left, right)
         total += left * right
         return total
 
-    def each(self, work: "Callable[[Job], Done]", jobs: "Sequence[Job]") -> "Iterator[Done]":
-        """The results of independent pieces of work, in their order.
+    def each(self, work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
+        """The results of independent pieces of work, in their order; a device is parallel itself.
 
-        On threads: numpy lets go of the interpreter while it works.
+        Else on threads: numpy lets go of the interpreter while it works.
         """
-        spread = _threads().map if len(jobs) > 1 else map
+        spread = _threads().map if len(jobs) > 1 and not self.is_torch else map
         for first in range(0, len(jobs), AT_ONCE):
             yield from spread(work, jobs[first : first + AT_ONCE])
 
 
 @cache
-def _threads() -> "ThreadPoolExecutor":
+def _threads() -> Any:
     from concurrent.futures import ThreadPoolExecutor
 
     return ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0)))
-
-
-class TorchArrays:
-    """The same on a device of torch."""
-
-    def __init__(self, device: str) -> None:
-        import torch
-
-        self.torch = torch
-        self.device = torch.device(device)
-        is_gpu = self.device.type == "cuda"
-        self.tile_numbers = 1 << (24 if is_gpu else 15)
-        self.cached_numbers = 1 << (28 if is_gpu else 19)
-
-    def array(self, values: "NDArray[np.generic]") -> Array:
-        """A float64 tensor with these values, on the device."""
-        return self.torch.from_numpy(np.array(values, np.float64)).to(self.device)
-
-    def zeros(self, *shape: int) -> Array:
-        """A tensor of zeros."""
-        return self.torch.zeros(shape, dtype=self.torch.float64, device=self.device)
-
-    def numpy(self, array: Array) -> "NDArray[np.float64]":
-        """The values on the host."""
-        values: NDArray[np.float64] = array.cpu().numpy()
-        return values
-
-    def copy(self, array: Array) -> Array:
-        """A tensor that shares no memory with this one, laid out row by row."""
-        return array.clone(memory_format=self.torch.contiguous_format)
-
-    def reduce_(self, array: Array, prime: int) -> Array:
-        """The tensor itself, with every integer replaced by the nearest to zero of its class."""
-        quotient = (array * (1.0 / prime)).round_()
-        return array.sub_(quotient, alpha=float(prime))
-
-    def add_product_(self, total: Array, left: Array, right: Array) -> Array:
-        """total + left * right, element by element with broadcasting, in place."""
-        return total.addcmul_(left, right)
-
-    def each(self, work: "Callable[[Job], Done]", jobs: "Sequence[Job]") -> "Iterator[Done]":
-        """The results of independent pieces of work, in their order; the device is parallel."""
-        return map(work, jobs)
-
-
-Arrays: TypeAlias = NumpyArrays | TorchArrays
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -237,7 +194,7 @@ def root_of_minus_one(prime: int) -> int:
     return pow(g, (prime - 1) // 4, prime)
 
 
-def residue_product(left: "Residues", right: "Residues", prime: int) -> "Residues":
+def residue_product(left: Residues, right: Residues, prime: int) -> Residues:
     """The matrix product, of stacks of matrices too.
 
     The left factor is taken apart as h 2^16 + l, so that products stay below 2^47 and sums of up
@@ -248,7 +205,7 @@ def residue_product(left: "Residues", right: "Residues", prime: int) -> "Residue
     return total
 
 
-def residue_power(base: "Residues", exponent: int, prime: int) -> "Residues":
+def residue_power(base: Residues, exponent: int, prime: int) -> Residues:
     """base^exponent of each residue, by squaring; 1 for exponent 0."""
     result = base * 0 + 1
     for bit in bin(exponent)[2:]:
@@ -256,11 +213,3 @@ def residue_power(base: "Residues", exponent: int, prime: int) -> "Residues":
         if bit == "1":
             result = result * base % prime
     return result
-
-
-def residue_rank(matrix: "Residues", prime: int) -> int:
-    """The rank modulo the prime."""
-    from flint import nmod_mat
-
-    rows, columns = matrix.shape
-    return int(nmod_mat(rows, columns, matrix.ravel().tolist(), prime).rank())

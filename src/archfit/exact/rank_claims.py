@@ -10,15 +10,10 @@ from fractions import Fraction
 from itertools import pairwise, product
 from typing import Any
 
-from archfit.exact.experiment import AnalysedNetwork, Experiment, divided
-from archfit.exact.measure import estimate
+from archfit.exact.experiment import Experiment
+from archfit.exact.measure import MeasureOptions, estimate
 from archfit.spec.files import packed_file
-from archfit.theory.continuous_bounds import (
-    deep_upper_formula,
-    every_depth_upper_bound,
-    lower_bound,
-    strong_lower_bound,
-)
+from archfit.theory import continuous_bounds as continuous
 from archfit.theory.statistics_bounds import statistics_upper_bound_short
 
 DEPTHS = range(1, 6)  # of the growth
@@ -48,15 +43,11 @@ class RankClaim:
 def claims() -> tuple[RankClaim, ...]:
     """All that can be run by name."""
     file = packed_file("rank_claims.toml")
-    return tuple(
-        RankClaim(
-            name=name,
-            says=claim["says"],
-            groups=tuple(_group(row) for row in claim["groups"]),
-            holds=RULES[claim["ranks"]],
-        )
-        for name, claim in tomllib.loads(file.read_text(encoding="utf-8")).items()
-    )
+    found = []
+    for name, claim in tomllib.loads(file.read_text(encoding="utf-8")).items():
+        groups, holds = tuple(_group(row) for row in claim["groups"]), RULES[claim["ranks"]]
+        found.append(RankClaim(name=name, says=claim["says"], groups=groups, holds=holds))
+    return tuple(found)
 
 
 def failures(claim: RankClaim, ranks: Sequence[Ranks]) -> tuple[int, ...]:
@@ -72,7 +63,7 @@ def growth_experiments(device: str, seconds: float, gigabytes: float) -> tuple[E
     width.
     """
     cases = [
-        _case(depth, width, 1, positions)
+        MeasureOptions(depth=depth, width=width, positions=positions).experiment()
         for depth in DEPTHS
         for width in WIDTHS
         for positions in (2, 2 * width)
@@ -95,34 +86,18 @@ def growth_bounds(depth: int, width: int, positions: int) -> dict[str, int | Fra
     half, has_lower = positions // 2, depth >= 2
     return {
         "ub_stat_N": statistics_upper_bound_short(depth, width, half, positions - half),
-        "ub_thm1": every_depth_upper_bound(depth, width, 1),
-        "ub_thm2": deep_upper_formula(depth, width),
-        "lb": lower_bound(depth, width, 1) if has_lower else None,
-        "lb_strong": strong_lower_bound(depth, width, 1) if has_lower else None,
+        "ub_thm1": int(continuous.every_depth_upper_bound(depth, width, 1)),
+        "ub_thm2": continuous.deep_upper_formula(depth, width).exact(),
+        "lb": int(continuous.lower_bound(depth, width, 1)) if has_lower else None,
+        "lb_strong": int(continuous.strong_lower_bound(depth, width, 1)) if has_lower else None,
     }
 
 
 def _group(row: Mapping[str, Any]) -> tuple[Experiment, ...]:
     """The experiments of one row of the table: one for each value of its lists."""
     choices = (value if isinstance(value, list) else [value] for value in row.values())
-    return tuple(_case(**dict(zip(row, chosen, strict=True))) for chosen in product(*choices))
-
-
-def _case(depth: int, width: int, heads: int, positions: int, **more: Any) -> Experiment:
-    """By default halves, any vector, the output at 0 or, under a mask, at the last position."""
-    is_causal, side = more.get("causal", False), more.get("side")
-    return Experiment(
-        network=AnalysedNetwork(
-            depth=depth,
-            width=width,
-            heads=heads,
-            head_dim=width // heads,
-            has_residual=more.get("residual", False),
-            is_causal=is_causal,
-        ),
-        rank=more.get("rank", width),
-        vocab=more.get("vocab") or None,
-        partition=divided(
-            positions, side and tuple(side), "last" if is_causal else more.get("output", 0)
-        ),
+    cases = (zip(row, chosen, strict=True) for chosen in product(*choices))
+    return tuple(
+        MeasureOptions(**{name: value for name, value in case if value}).experiment()
+        for case in cases
     )

@@ -1,29 +1,173 @@
-"""A witness run and compared with its promise: weights that reach a lower bound.
+"""A witness, what it promises to compute, and the run that is compared with the promise.
 
-A rank that one choice of weights reaches, almost all weights reach, so a checked witness is a
-computation that anybody can repeat in place of a proof: the network is run, its outputs are
-compared with what was promised, and the rank is measured.
+A witness is weights that reach a lower bound. A rank that one choice of weights reaches, almost all
+weights reach, so a checked witness is a computation that anybody can repeat in place of a proof:
+the network is run, its outputs are compared with what was promised, and the rank is measured.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from itertools import combinations_with_replacement
+from typing import Literal, TypeAlias
 
-from archfit.exact.prime_field import residue_rank
-from archfit.exact.witness_kinds import MOST_MULTIPLICATIONS
-from archfit.exact.witness_network import run
-from archfit.exact.witness_promise import InnerProductPower, Witness
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from archfit.exact.prime_field import Residues
-else:
-    from archfit.spec import lazy_numpy as np
+from archfit.exact.elimination import modular_rank
+from archfit.exact.prime_field import (
+    Arrays,
+    PrimeField,
+    Residues,
+    residue_power,
+    residue_product,
+    root_of_minus_one,
+)
+from archfit.exact.witness_network import NetworkShape, WitnessNetwork, run
+from archfit.spec import lazy_numpy as np
+from archfit.theory.continuous_bounds import doubled_degree
 
 Extent: TypeAlias = Literal["all", "sample"]
 
+MOST_MULTIPLICATIONS = 3 * 10**9  # of all runs: 10 to 25 s
 _AT_ONCE = 10**6  # numbers of the largest array, of 8 bytes each
 _SEED = 7
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InnerProductPower:
+    """The promise of constant <v_a, v_b>^exponent, at every coordinate and position."""
+
+    formula: str
+    constant: int
+    exponent: int
+    vectors: Residues  # v_a, as rows
+
+    def matrix(self, prime: int) -> Residues:
+        """The promised values of all pairs (a, b), a row at a time."""
+        return np.stack([self._values(row, self.vectors, prime) for row in self.vectors])
+
+    def outputs(self, pairs: Residues, x_BDN: Residues, prime: int) -> Residues:
+        """The promised output at the pairs (B, 2)."""
+        values = self._values(self.vectors[pairs[:, 0]], self.vectors[pairs[:, 1]], prime)
+        return np.broadcast_to(values[:, None, None], x_BDN.shape)
+
+    def _values(self, left: Residues, right: Residues, prime: int) -> Residues:
+        inner = (left * right % prime).sum(axis=-1) % prime
+        return self.constant * residue_power(inner, self.exponent, prime) % prime
+
+
+def promised_power(
+    shape: NetworkShape, vectors: Residues, prime: int, *, has_halves: bool
+) -> InnerProductPower:
+    """N^((3^(L-1)-1)/2) (2 J <v_a, v_b>)^lambda, lambda = 3^(L-2), of the simplified witness.
+
+    The base witness, with halves, has J hd^(lambda-1) times that.
+    """
+    J, L, N, hd = root_of_minus_one(prime), shape.depth, shape.positions, shape.half
+    power, degree = f"3^{L - 2}", doubled_degree(L)
+    formula = f"{N}^((3^{L - 1} - 1)/2) (2J <v_a, v_b>)^({power})"
+    constant = pow(N, (3 ** (L - 1) - 1) // 2, prime) * pow(2 * J, degree, prime)
+    if has_halves:
+        formula = "J " + formula.replace(" (2J", f" {hd}^({power} - 1) (2J")
+        constant *= J * pow(hd, degree - 1, prime)
+    return InnerProductPower(
+        formula=formula, constant=constant % prime, exponent=degree, vectors=vectors
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MomentMonomial:
+    """The promise of x_{i,h} prod_{a<=b} S_ab^E_ab at coordinate h < heads, and of 0 beyond."""
+
+    formula: str
+    exponents: tuple[tuple[int, ...], ...]  # of each head, for the pairs a <= b in order
+
+    def outputs(self, pairs: Residues, x_BDN: Residues, prime: int) -> Residues:  # noqa: ARG002  # all is in the inputs
+        """The promised output for these inputs, from their second moments."""
+        moments = residue_product(x_BDN, x_BDN.transpose(0, 2, 1), prime)
+        indices = list(combinations_with_replacement(range(len(self.exponents)), 2))
+        outputs = np.zeros_like(x_BDN)
+        for head, exponents in enumerate(self.exponents):
+            outputs[:, head] = x_BDN[:, head]
+            for (a, b), exponent in zip(indices, exponents, strict=True):
+                factor = residue_power(moments[:, a, b], exponent, prime)
+                outputs[:, head] = outputs[:, head] * factor[:, None] % prime
+        return outputs
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PowersOfNorms:
+    """The promise of the sphere: c at every coordinate, by position.
+
+    c_i = sum_j n_j <w_j, w_i> and in each later layer c_i <- c_i sum_j c_j^2, over the positions j
+    that i sees, with w_i the sum of the vectors and n_i the number of those positions.
+    """
+
+    formula: str
+    depth: int
+    free: list[int]  # coordinates of the vectors
+    causal: bool
+
+    def outputs(self, pairs: Residues, x_BDN: Residues, prime: int) -> Residues:  # noqa: ARG002  # all is in the inputs
+        """The promised output for these inputs, from sums of their vectors."""
+        N = x_BDN.shape[2]
+        seen = np.triu(np.ones((N, N), np.int64)) if self.causal else np.ones((N, N), np.int64)
+        w = x_BDN[:, self.free] @ seen % prime
+        inner = residue_product(w.transpose(0, 2, 1), w, prime)
+        c = (seen.sum(axis=0)[:, None] * inner * seen % prime).sum(axis=1) % prime
+        for _ in range(self.depth - 2):
+            c = c * (c * c % prime @ seen % prime) % prime
+        return np.broadcast_to(c[:, None], x_BDN.shape)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChainProduct:
+    """The promise of prod_k prod_l (t_kl + b_kl)^(2^(L'-2-l)) at one coordinate of the output."""
+
+    formula: str
+    chains: int
+    layers: int  # L'
+
+    def outputs(self, pairs: Residues, x_BDN: Residues, prime: int) -> Residues:  # noqa: ARG002  # all is in the inputs
+        """The promised output at the last position, from sums of squares."""
+        product = np.ones(len(x_BDN), np.int64)
+        for chain in range(self.chains):
+            a, b = x_BDN[:, 1 + 4 * chain], x_BDN[:, 2 + 4 * chain]
+            for layer in range(self.layers - 1):
+                sums_a, sums_b = ((z * z % prime).cumsum(axis=1) % prime for z in (a, b))
+                total = (sums_a[:, -1] + sums_b[:, -1]) % prime
+                power = residue_power(total, 2 ** (self.layers - 2 - layer), prime)
+                product, a, b = product * power % prime, a * sums_a % prime, b * sums_b % prime
+        return product
+
+
+Promise: TypeAlias = InnerProductPower | MomentMonomial | PowersOfNorms | ChainProduct
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Witness:
+    """Weights and inputs modulo a prime whose matrix of outputs has the rank of the bound.
+
+    Entry (a, b) of the matrix is output coordinate `entry` at a position for sample a inside and
+    sample b outside. Samples are vectors, (B, D, N), behind the embedding if there is one.
+    """
+
+    kind: str
+    shape: NetworkShape
+    prime: int
+    network: WitnessNetwork
+    inside: Residues
+    outside: Residues
+    promise: Promise
+    bound_id: str
+    bound: int  # which the rank reaches and, of these weights, does not exceed
+    inputs: Mapping[str, object]  # all that fixes it, besides the prime
+    entry: int = 0
+    causal: bool = False
+    embedding: "Residues | None" = None  # the table or kernel, as one matrix
+    expected_embedding_rank: int | None = None  # None: the inputs are vectors already
+
+    @property
+    def output(self) -> int:
+        """The position that is read: under a mask the last."""
+        return self.shape.positions - 1 if self.causal else 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +185,7 @@ class WitnessCheck:
     @property
     def verified(self) -> bool:
         """Whether nothing that was checked failed."""
-        ranks = self.measured_rank in (None, self.witness.expected_rank)
+        ranks = self.measured_rank in (None, self.witness.bound)
         embedding = self.measured_embedding_rank == self.witness.expected_embedding_rank
         return self.entries_checked > 0 and self.entries_wrong == 0 and ranks and embedding
 
@@ -54,7 +198,7 @@ def check_witness(witness: Witness) -> WitnessCheck:
     that of the promised values.
     """
     inside, outside, embedding = witness.inside, witness.outside, witness.embedding
-    embedding_rank = None if embedding is None else residue_rank(embedding, witness.prime)
+    embedding_rank = None if embedding is None else _rank(embedding, witness.prime)
     pairs, extent = _pairs(len(inside), len(outside), witness)
     outputs = np.zeros((len(inside), len(outside)), dtype=np.int64)
     wrong, shape = 0, witness.shape
@@ -79,17 +223,22 @@ def check_witness(witness: Witness) -> WitnessCheck:
     )
 
 
-def _measured_rank(witness: Witness, outputs: "Residues", extent: Extent) -> int | None:
-    if len(outputs) < witness.expected_rank:
+def _measured_rank(witness: Witness, outputs: Residues, extent: Extent) -> int | None:
+    if len(outputs) < witness.bound:
         return None
     if extent == "all":
-        return residue_rank(outputs, witness.prime)
+        return _rank(outputs, witness.prime)
     if isinstance(witness.promise, InnerProductPower):
-        return residue_rank(witness.promise.matrix(witness.prime), witness.prime)
+        return _rank(witness.promise.matrix(witness.prime), witness.prime)
     return None
 
 
-def _pairs(rows: int, columns: int, witness: Witness) -> tuple["Residues", Extent]:
+def _rank(matrix: Residues, prime: int) -> int:
+    field = PrimeField(prime=prime, arrays=Arrays())
+    return modular_rank(field, field.reduced(field.arrays.array(matrix)))
+
+
+def _pairs(rows: int, columns: int, witness: Witness) -> tuple[Residues, Extent]:
     """All pairs of samples, or as many random ones as the time allows."""
     affordable = MOST_MULTIPLICATIONS // witness.shape.multiplications
     if rows * columns <= affordable:

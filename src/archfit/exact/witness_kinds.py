@@ -6,52 +6,32 @@ coordinates of the halves are used, so that the templates live in few dimensions
 vocabulary sequences spell their vectors, integer points of equal norm, by repeating tokens: token
 1 + c adds 1 to coordinate c of the row halves, token 1 + d + c to the column halves, token 0 is the
 filler; layer 1 adds up all positions, so a sequence stands for the sum of its tokens.
-
-Source: Wies et al. 2021, lemmas 5 to 8, with their indices corrected; `witness_network` has those
-of the weights.
+Source: Wies et al. 2021, lemmas 5 to 8, with their indices corrected.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from archfit.exact import witness as promises
 from archfit.exact import witness_network as weights
 from archfit.exact.prime_field import (
     WITNESS_PRIME,
+    Residues,
     check_witness_prime,
-    residue_product,
     root_of_minus_one,
 )
+from archfit.exact.witness import Witness
 from archfit.exact.witness_network import MOST_ROWS, NetworkShape
-from archfit.exact.witness_promise import (
-    ChainProduct,
-    MomentMonomial,
-    PowersOfNorms,
-    Witness,
-    promised_power,
-)
+from archfit.spec import lazy_numpy as np
 from archfit.spec.errors import check_at_least, check_choice
 from archfit.theory import continuous_bounds as continuous
 from archfit.theory import vocabulary_bounds as vocabulary
-from archfit.theory.causal_chains import causal_chain_lower_bound, chain_layers
+from archfit.theory import witness_formula as explicit
 from archfit.theory.refusal import refusal, refuse_if
-from archfit.theory.witness_formula import (
-    Plan,
-    check_plan,
-    final_exponents,
-    grow_plan,
-    monomial_witness,
-)
+from archfit.theory.witness_formula import Plan
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from archfit.exact.prime_field import Residues
-else:
-    from archfit.spec import lazy_numpy as np
-
-MOST_MULTIPLICATIONS = 3 * 10**9  # of all runs: 10 to 25 s
 MOST_TOKENS = 20_000
 MOST_PATCH_NUMBERS = 2000
 SURPLUS = 6  # samples beyond the promised rank, so that a larger one would show
@@ -89,12 +69,8 @@ class WitnessRequest:
 
     def shape(self, positions: int = _POSITIONS) -> NetworkShape:
         """The network, with this length unless another was asked for."""
-        return NetworkShape(
-            depth=self.depth,
-            width=self.width,
-            heads=self.heads,
-            positions=positions if self.positions is None else self.positions,
-        )
+        N = positions if self.positions is None else self.positions
+        return NetworkShape(depth=self.depth, width=self.width, heads=self.heads, positions=N)
 
 
 def build_witness(request: WitnessRequest, *, prime: int = WITNESS_PRIME) -> Witness:
@@ -113,7 +89,7 @@ def _base(request: WitnessRequest, prime: int) -> Witness:
     shape.check_fits(shape.heads * shape.half)
     vectors = weights.unit_vectors(shape, shape.heads * shape.half, prime)
     inputs = [weights.side(shape, chosen) for chosen in weights.both_halves(shape, vectors)]
-    bound = continuous.lower_bound(shape.depth, shape.width, shape.heads)
+    bound = int(continuous.lower_bound(shape.depth, shape.width, shape.heads))
     return _witness(request, shape, prime, bound, inputs, vectors)
 
 
@@ -124,11 +100,9 @@ def _simplified(request: WitnessRequest, prime: int) -> Witness:
     shape.check_fits(shape.width - shape.heads)
     vectors = weights.unit_vectors(shape, shape.width - shape.heads, prime)
     free = shape.places(0, shape.head_dim - 1)
-    inputs = [
-        weights.side(shape, weights.templates(shape, factor * vectors % prime, free))
-        for factor in (1, J)
-    ]
-    bound = continuous.strong_lower_bound(shape.depth, shape.width, shape.heads)
+    turned = (vectors, J * vectors % prime)
+    inputs = [weights.side(shape, weights.templates(shape, each, free)) for each in turned]
+    bound = int(continuous.strong_lower_bound(shape.depth, shape.width, shape.heads))
     return _witness(request, shape, prime, bound, inputs, vectors)
 
 
@@ -137,7 +111,7 @@ def _sphere(request: WitnessRequest, prime: int) -> Witness:
     shape = request.shape()
     _check_constant(shape)
     shape.check_run()
-    bound = continuous.sphere_lower_bound(shape.depth, shape.width, shape.heads)
+    bound = int(continuous.sphere_lower_bound(shape.depth, shape.width, shape.heads))
     shape.check_rows(bound + SURPLUS, "of this width", "use less depth, less width or more heads")
     free, causal = shape.places(0, shape.head_dim - 1), request.causal
     size = (bound + SURPLUS, len(free))
@@ -145,12 +119,8 @@ def _sphere(request: WitnessRequest, prime: int) -> Witness:
     sides = [weights.side(shape, weights.templates(shape, vectors, free)) for vectors in drawn]
     network = weights.simplified_network(shape, prime, share=False)
     formula = f"a polynomial of degree 3^{shape.depth - 2} in |a|^2, <a, b>, |b|^2"
-    promise = PowersOfNorms(formula=formula, depth=shape.depth, free=free, causal=causal)
-    more: dict[str, Any] = {
-        "sizes": {"causal": causal},
-        "output": shape.positions - 1,
-        "causal": causal,
-    }
+    promise = promises.PowersOfNorms(formula=formula, depth=shape.depth, free=free, causal=causal)
+    more: dict[str, Any] = {"sizes": {"causal": causal}, "causal": causal}
     return _witness(request, shape, prime, bound, sides, network=network, promise=promise, **more)
 
 
@@ -159,7 +129,7 @@ def _chain(request: WitnessRequest, prime: int) -> Witness:
     chains = 1 if request.chains is None else request.chains
     check_at_least(1, chains=chains)
     request.shape()
-    layers = chain_layers(request.depth, min(chains, MOST_ROWS))
+    layers = explicit.chain_layers(request.depth, min(chains, MOST_ROWS))
     shape = request.shape(2 * layers)
     shape.check_run()
     is_narrow, least = min(shape.width, shape.heads) <= 4 * chains, 4 * chains + 1
@@ -167,7 +137,7 @@ def _chain(request: WitnessRequest, prime: int) -> Witness:
     if shape.side < layers:
         needs = {"side": shape.side, "layers": layers, "least": 2 * layers}
         raise refusal("too-short-for-chains", shape.positions, **needs)
-    bound = causal_chain_lower_bound(shape.depth, chains)
+    bound = explicit.causal_chain_lower_bound(shape.depth, chains)
     shape.check_rows(bound + SURPLUS, f"with {{chains}}={chains}", "use less depth or fewer chains")
     inside, outside = np.zeros((2, bound + SURPLUS, shape.width, shape.side), np.int64)
     for place, samples in ((1, inside), (2, outside)):
@@ -180,9 +150,8 @@ def _chain(request: WitnessRequest, prime: int) -> Witness:
     formula = f"the product of {chains} x prod_l (t_l + b_l)^(2^({layers - 2} - l))"
     parts: dict[str, Any] = {
         "network": weights.chain_network(shape, chains),
-        "promise": ChainProduct(formula=formula, chains=chains, layers=layers),
+        "promise": promises.ChainProduct(formula=formula, chains=chains, layers=layers),
         "sizes": {"chains": chains},
-        "output": shape.positions - 1,
     }
     return _witness(request, shape, prime, bound, [inside, outside], entry=3, causal=True, **parts)
 
@@ -205,17 +174,10 @@ def _convolution(request: WitnessRequest, prime: int) -> Witness:
     vectors = weights.unit_vectors(shape, columns, prime)
     kernel = np.zeros((shape.width, held), np.int64)
     kernel[active, range(rank)] = 1
-
-    def embedded(x_BDN: "Residues") -> "Residues":
-        """The same samples, from the numbers of the patches that the kernel makes them of."""
-        patches = np.zeros((len(x_BDN), held, shape.side), np.int64)
-        patches[:, :rank] = x_BDN[:, active]
-        return residue_product(kernel, patches, prime)
-
-    inputs = [
-        embedded(weights.side(shape, chosen)) for chosen in weights.both_halves(shape, vectors)
-    ]
-    bound = vocabulary.vocabulary_lower_bound(shape.depth, shape.width, shape.heads, r)
+    # The kernel makes each sample of the patches that hold its active coordinates.
+    samples = (weights.side(shape, chosen) for chosen in weights.both_halves(shape, vectors))
+    inputs = [kernel @ (kernel.T @ x_BDN) for x_BDN in samples]
+    bound = int(vocabulary.vocabulary_lower_bound(shape.depth, shape.width, shape.heads, r))
     more = _embedding(r, kernel, rank, patch=patch, channels=channels)
     return _witness(request, shape, prime, bound, inputs, vectors, **more)
 
@@ -225,7 +187,7 @@ def _vocabulary(request: WitnessRequest, prime: int) -> Witness:
     shape, r = request.shape(), request.rank or request.width
     columns = used_columns(shape, r)
     needed = vocabulary.vocabulary_needed(shape.depth, shape.width, shape.heads, r)
-    bound = vocabulary.vocabulary_lower_bound(shape.depth, shape.width, shape.heads, r)
+    bound = int(vocabulary.vocabulary_lower_bound(shape.depth, shape.width, shape.heads, r))
     vocab = _checked_vocab(request.vocab, needed)
     vectors = weights.unit_vectors(shape, columns, prime)
     table = np.repeat(weights.filler(shape), vocab, axis=1)
@@ -253,20 +215,21 @@ def _long_vocabulary(request: WitnessRequest, prime: int) -> Witness:
     is_short = shape.positions < needed
     refuse_if(is_short, "too-short-to-spell", shape.positions, needed=needed)
     vocab = _checked_vocab(request.vocab, 2 * d + 1)
-    sphere = vocabulary.smallest_full_rank_sphere(d, continuous.doubled_degree(shape.depth))
-    points, E = np.array(sphere.points), sphere.largest_entry
+    degree = continuous.doubled_degree(shape.depth)
+    points = np.array(vocabulary.smallest_full_rank_sphere(d, degree))
+    E = points.max()
     table = np.repeat(weights.filler(shape), vocab, axis=1)
     one_hots = weights.both_halves(shape, np.eye(d, dtype=np.int64))
     table[:, 1 : 1 + 2 * d] = np.concatenate(one_hots).T
     places = np.arange(E) < points[:, :, None]
 
-    def spelled(first: int) -> "Residues":
+    def spelled(first: int) -> Residues:
         tokens = np.zeros((len(points), shape.side), np.int64)
         own = places * np.arange(first, first + d)[:, None]
         tokens[:, : d * E] = own.reshape(len(points), -1)
         return table[:, tokens].transpose(1, 0, 2)
 
-    bound = vocabulary.long_sequence_lower_bound(shape.depth, shape.heads, r)
+    bound = int(vocabulary.long_sequence_lower_bound(shape.depth, shape.heads, r))
     more = _embedding(r, table, 2 * d + 1, vocab=vocab)
     return _witness(request, shape, prime, bound, [spelled(1), spelled(1 + d)], points, **more)
 
@@ -281,27 +244,25 @@ def _monomial(request: WitnessRequest, prime: int) -> Witness:
     plan, entry, sizes = request.plan, 0, (shape.depth, shape.width, shape.heads)
     if plan is None:
         tries = _PLANS_GROWN if shape.heads <= _MANY_HEADS else 1
-        plans = (grow_plan(shape.depth, shape.heads, seed=seed) for seed in range(tries))
-        plan, entry = max(plans, key=lambda found: monomial_witness(*sizes, *found))
+        plans = (explicit.grow_plan(shape.depth, shape.heads, seed=seed) for seed in range(tries))
+        plan, entry = max(plans, key=lambda found: int(explicit.monomial_witness(*sizes, *found)))
     entry = entry if request.entry is None else request.entry
-    check_plan(*sizes, plan, entry)
+    explicit.check_plan(*sizes, plan, entry)
     if shape.side < shape.heads:
         needs = {"side": shape.side, "heads": shape.heads, "least": 2 * shape.heads}
         raise refusal("dependent-moments", shape.positions, **needs)
-    expected = monomial_witness(*sizes, plan, entry)
+    expected = int(explicit.monomial_witness(*sizes, plan, entry))
     wanted = expected + SURPLUS
-    fits = wanted <= MOST_ROWS and wanted**2 * shape.multiplications <= MOST_MULTIPLICATIONS
+    work = wanted**2 * shape.multiplications
+    fits = wanted <= MOST_ROWS and work <= promises.MOST_MULTIPLICATIONS
     size = (wanted if fits else FEW_SAMPLES, shape.width, shape.side)
     sides = [np.random.default_rng(seed).integers(0, prime, size) for seed in (1, 2)]
-    exponents = tuple(tuple(final_exponents(*sizes, plan, h)) for h in range(shape.heads))
-    promise = MomentMonomial(formula="x_h prod S_ab^E_ab, S = X X^T", exponents=exponents)
-    more: dict[str, Any] = {
-        "sizes": {"plan": plan, "entry": entry},
-        "entry": entry,
-        "promise": promise,
-    }
+    exponents = tuple(tuple(explicit.final_exponents(*sizes, plan, h)) for h in range(shape.heads))
+    promise = promises.MomentMonomial(formula="x_h prod S_ab^E_ab, S = X X^T", exponents=exponents)
+    more: dict[str, Any] = {"sizes": {"plan": plan, "entry": entry}, "entry": entry}
     network = weights.monomial_network(shape, plan)
-    return _witness(request, shape, prime, expected, sides, network=network, **more)
+    more |= {"network": network, "promise": promise}
+    return _witness(request, shape, prime, expected, sides, **more)
 
 
 class WitnessKind(NamedTuple):
@@ -335,7 +296,6 @@ def _checked_vocab(vocab: int | None, needed: int) -> int:
 def _check_constant(shape: NetworkShape) -> None:
     """Refuse heads that have no coordinate besides their constant."""
     continuous.doubled_degree(shape.depth)
-    shape.check_depth()
     numbers = {"heads": shape.heads, "enough": 2 * shape.heads}
     refuse_if(shape.head_dim < 2, "heads-without-vector", shape.width, **numbers)
 
@@ -363,7 +323,7 @@ def _spelled_columns(shape: NetworkShape, embedding_rank: int) -> int:
     return d
 
 
-def _embedding(r: int, embedding: "Residues", rank: int, **sizes: int) -> dict[str, Any]:
+def _embedding(r: int, embedding: Residues, rank: int, **sizes: int) -> dict[str, Any]:
     """What a witness behind this embedding, of the papers' rank r, has more than the base one."""
     inputs = {"embedding_rank": r} | sizes
     return {"embedding": embedding, "expected_embedding_rank": rank, "sizes": inputs}
@@ -374,24 +334,20 @@ def _witness(
     shape: NetworkShape,
     prime: int,
     bound: int,
-    sides: Sequence["Residues"],
+    sides: Sequence[Residues],
     vectors: "Residues | None" = None,
     **more: Any,
 ) -> Witness:
     """The witness of these parts; of vectors, the simplified or the base weights and their power.
 
-    It has the rank of its bound, unless another is expected.
+    Its inputs are its shape and `sizes`.
     """
-    about: dict[str, Any] = {
-        "expected_rank": bound,
-        "inputs": asdict(shape) | more.pop("sizes", {}),
-    }
     if vectors is not None:
         has_halves = request.kind != "simplified"
         network = weights.base_network if has_halves else weights.simplified_network
-        promise = promised_power(shape, vectors, prime, has_halves=has_halves)
-        about |= {"network": network(shape, prime), "promise": promise}
-        about["expected_rank"] = len(vectors)
-    about |= {"kind": request.kind, "bound_id": KINDS[request.kind].bound_id, "bound": bound}
+        promise = promises.promised_power(shape, vectors, prime, has_halves=has_halves)
+        more |= {"network": network(shape, prime), "promise": promise}
+    more["inputs"] = asdict(shape) | more.pop("sizes", {})
+    more |= {"kind": request.kind, "bound_id": KINDS[request.kind].bound_id, "bound": bound}
     inside, outside = sides
-    return Witness(shape=shape, prime=prime, inside=inside, outside=outside, **(about | more))
+    return Witness(shape=shape, prime=prime, inside=inside, outside=outside, **more)

@@ -1,52 +1,35 @@
 """Weights of witnesses modulo a prime, and the run of a network that has them.
 
-**Base**: the weights of Levine et al., with their misprints corrected. Each head of odd dimension
-d_a = 2 hd + 1 is a row half (coordinates s < hd), a column half (hd <= s < 2 hd) and a constant.
-Layer 1 attends to every position alike and leaves w = v_a + J v_b in the row half and 1 - w in the
-column half; layer 2 turns each head's constant into its share of <w, w> = 2 J <v_a, v_b>, for the
-vectors have equal norms; each later layer sums the shares over the heads and cubes the sum; the
-last adds all heads into every coordinate.
-Source: Levine et al. 2020, lemma 4 (supplementary: lemma 6).
-
+**Base**: the weights of Levine et al. 2020, lemma 4, with their misprints corrected. Each head of
+odd dimension d_a = 2 hd + 1 is a row half (coordinates s < hd), a column half (hd <= s < 2 hd) and
+a constant. Layer 1 attends to every position alike and leaves w = v_a + J v_b in the row half and
+1 - w in the column half; layer 2 turns each head's constant into its share of
+<w, w> = 2 J <v_a, v_b>, for the vectors have equal norms; each later layer sums the shares over the
+heads and cubes the sum; the last adds all heads into every coordinate.
 **Simplified**: without halves, for heads of any dimension from 2. Every coordinate but the heads'
 constants carries the vectors: v_a inside and J v_b outside, all of norm 1. Layer 1 leaves
-w = v_a + J v_b, layer 2 the shares of <w, w>, later ones cube their sum. The weights are real; only
-the inputs outside are not. Source: derived here (docs/theory.md, "A stronger lower bound").
-
+w = v_a + J v_b, layer 2 the shares of <w, w>, later ones cube their sum.
 **Sphere**: the simplified weights without 1/N, on any vectors a and b, with a mask or without. All
 monomials of degree 3^(L-2) in |a|^2, <a, b> and |b|^2 occur, with positive coefficients.
-Source: derived here (docs/theory.md, "Lower bounds under any mask").
-
 **Causal chain**: heads of dimension 1 whose coordinates are a (nonzero in the prefix), b (after it,
 before the last position), and c, 1 and 2 (at the last position): a' = a S_aa, b' = b S_bb,
 c' = c S_cc, 2' = c (S_aa + S_bb) and 1' = 1 S_12. Further layers multiply chains by threes.
-Source: derived here (docs/theory.md, "Lower bounds under any mask").
-
-**Monomial**: head h of each layer uses W^O = e_h, W^V = e_p^T, W^K = e_q^T, W^Q = e_h^T for its
-pair (p, q) of the plan, and only the first H coordinates are at work.
-`archfit.theory.witness_formula` has the separation rank that follows.
-Source: derived here (docs/theory.md, "The counterexample").
+**Monomial**: head h works on coordinate h by its pair of the plan (`theory.witness_formula`).
+All but the first are derived in docs/theory.md.
 
 Shape letters of the arrays: B samples, D width, N positions; tokens are columns.
 """
 
 import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from archfit.exact.prime_field import residue_product, root_of_minus_one
+from archfit.exact.prime_field import Residues, residue_product, root_of_minus_one
+from archfit.spec import lazy_numpy as np
 from archfit.theory.arithmetic import check_sizes, multiset, rough
-from archfit.theory.causal_chains import chain_layers
 from archfit.theory.continuous_bounds import doubled_degree
 from archfit.theory.refusal import refusal, refuse_if
-from archfit.theory.witness_formula import Plan
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from archfit.exact.prime_field import Residues
-else:
-    from archfit.spec import lazy_numpy as np
+from archfit.theory.witness_formula import Plan, chain_layers
 
 MOST_ROWS = 2000  # of the matrix: elimination takes seconds
 MOST_RUN_MULTIPLICATIONS = 2 * 10**7  # of one run, so that 150 of them fit
@@ -71,6 +54,7 @@ class NetworkShape:
             raise refusal("unequal-heads", self.heads, width=self.width, least=least)
         is_odd = self.positions % 2 == 1
         refuse_if(is_odd, "unequal-sides", self.positions, even=self.positions + 1)
+        refuse_if(self.depth > MOST_DEPTH, "witness-too-deep", self.depth, most=MOST_DEPTH)
 
     @property
     def head_dim(self) -> int:
@@ -97,8 +81,7 @@ class NetworkShape:
         return [h * self.head_dim + s for h in range(self.heads) for s in range(first, last)]
 
     def check_run(self) -> None:
-        """Refuse more layers than a witness is built of, and a run that takes too long."""
-        self.check_depth()
+        """Refuse a run that takes too long."""
         work, most = self.multiplications, MOST_RUN_MULTIPLICATIONS
         sizes = {"width": self.width, "positions": self.positions, "most": f"{most:,}"}
         takes = {"count": rough(work), "seconds": f"{work / 10**8:.1g}"}
@@ -111,15 +94,12 @@ class NetworkShape:
             """The rows, or a smaller number that is too large already."""
             return multiset(min(dimension, MOST_ROWS + 1), 3 ** (min(depth, _DEEPEST_COUNTED) - 2))
 
-        if rows(self.depth) > MOST_ROWS:
-            depths = range(2, min(self.depth, _DEEPEST_COUNTED))
-            fitting = [depth for depth in depths if rows(depth) <= MOST_ROWS]
-            free = f"depth <= {fitting[-1]}, or fewer" if fitting else f"{MOST_ROWS} or fewer"
-            self.check_rows(
-                rows(self.depth),
-                f"with {dimension} coordinates free for the vectors",
-                f"use {free} free coordinates (less width, less rank or more heads)",
-            )
+        depths = range(2, min(self.depth, _DEEPEST_COUNTED))
+        fitting = [depth for depth in depths if rows(depth) <= MOST_ROWS]
+        free = f"depth <= {fitting[-1]}, or fewer" if fitting else f"{MOST_ROWS} or fewer"
+        way_out = f"use {free} free coordinates (less width, less rank or more heads)"
+        what = f"with {dimension} coordinates free for the vectors"
+        self.check_rows(rows(self.depth), what, way_out)
         self.check_run()
 
     def check_rows(self, rows: int, what: str, way_out: str) -> None:
@@ -130,32 +110,25 @@ class NetworkShape:
     def check_halves(self) -> None:
         """Refuse heads that do not split into two halves and a constant."""
         doubled_degree(self.depth)
-        self.check_depth()
         is_bad, a = self.head_dim % 2 == 0 or self.head_dim < 3, self.head_dim
         sizes = {"heads": self.heads, "head_dim": a, "enough": self.heads * max(3, a + 1)}
         refuse_if(is_bad, "heads-without-halves", self.width, **sizes)
-
-    def check_depth(self) -> None:
-        """Refuse more layers than a witness is built of."""
-        refuse_if(self.depth > MOST_DEPTH, "witness-too-deep", self.depth, most=MOST_DEPTH)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeadWeights:
     """W^K, W^Q, W^V (head_dim x width) and W^O (width x head_dim) of one head."""
 
-    keys: "Residues"
-    queries: "Residues"
-    values: "Residues"
-    output: "Residues"
+    keys: Residues
+    queries: Residues
+    values: Residues
+    output: Residues
 
 
 WitnessNetwork: TypeAlias = tuple[tuple[HeadWeights, ...], ...]  # the heads of each layer
 
 
-def run(
-    network: WitnessNetwork, x_BDN: "Residues", prime: int, *, causal: bool = False
-) -> "Residues":
+def run(network: WitnessNetwork, x_BDN: Residues, prime: int, *, causal: bool = False) -> Residues:
     """Y_L of Y <- sum_h W^O W^V Y Y^T (W^K)^T W^Q Y, with all N x N scores: no shortcut.
 
     A causal mask leaves out the scores of later keys.
@@ -199,7 +172,7 @@ def simplified_network(shape: NetworkShape, prime: int, *, share: bool = True) -
 
 
 def _network(
-    shape: NetworkShape, first: "Residues", scored: int, summed: list[int], factor: int
+    shape: NetworkShape, first: Residues, scored: int, summed: list[int], factor: int
 ) -> WitnessNetwork:
     """Layers whose scores are 1, then <w, w> over the first `scored` of a head, then a square.
 
@@ -265,7 +238,7 @@ def chain_network(shape: NetworkShape, chains: int) -> WitnessNetwork:
     return tuple(layers)
 
 
-def templates(shape: NetworkShape, vectors: "Residues", places: list[int]) -> "Residues":
+def templates(shape: NetworkShape, vectors: Residues, places: list[int]) -> Residues:
     """For each vector 1 in every constant, and its entries in the first of these places."""
     found = np.zeros((len(vectors), shape.width), np.int64)
     found[:, shape.places(shape.head_dim - 1, shape.head_dim)] = 1
@@ -273,12 +246,12 @@ def templates(shape: NetworkShape, vectors: "Residues", places: list[int]) -> "R
     return found
 
 
-def filler(shape: NetworkShape) -> "Residues":
+def filler(shape: NetworkShape) -> Residues:
     """The template without a vector, as a column."""
     return templates(shape, np.zeros((1, 0), np.int64), []).T
 
 
-def unit_rows(rows: int, dimension: int, prime: int) -> "Residues":
+def unit_rows(rows: int, dimension: int, prime: int) -> Residues:
     """Random points of the unit sphere with rational coordinates, modulo the prime.
 
     The line from the north pole through (t, 0) meets the sphere again in (2 t, q - 1) / (q + 1)
@@ -297,18 +270,18 @@ def unit_rows(rows: int, dimension: int, prime: int) -> "Residues":
     return np.array(points)
 
 
-def unit_vectors(shape: NetworkShape, dimension: int, prime: int) -> "Residues":
+def unit_vectors(shape: NetworkShape, dimension: int, prime: int) -> Residues:
     """As many as there are forms of degree 3^(L-2) in so many variables: the expected rank."""
     return unit_rows(multiset(dimension, doubled_degree(shape.depth)), dimension, prime)
 
 
-def both_halves(shape: NetworkShape, vectors: "Residues") -> list["Residues"]:
+def both_halves(shape: NetworkShape, vectors: Residues) -> list[Residues]:
     """The templates with these vectors in the row halves, and those in the column halves."""
     hd = shape.half
     return [templates(shape, vectors, shape.places(at, at + hd)) for at in (0, hd)]
 
 
-def side(shape: NetworkShape, chosen: "Residues") -> "Residues":
+def side(shape: NetworkShape, chosen: Residues) -> Residues:
     """Samples (B, D, N): one of the chosen vectors first, the filler at all other positions."""
     samples = np.tile(filler(shape), (len(chosen), 1, shape.side))
     samples[:, :, 0] = chosen

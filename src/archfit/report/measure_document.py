@@ -14,12 +14,12 @@ Json = dict[str, object]
 
 def measure_document(measured: Measurement) -> Document:
     """The rank, what is certain about it, and what each prime said."""
-    experiment, network = measured.experiment, measured.experiment.network
+    experiment = network = measured.experiment
     partition, certain = experiment.partition, certificate(measured)
     title = said("measure.title", network)
     words = {
-        "mask": "Causal" if network.is_causal else "Unmasked",
-        "residual": ", residual" if network.has_residual else "",
+        "mask": "Causal" if network.causal else "Unmasked",
+        "residual": ", residual" if network.residual else "",
         "inside": len(partition.inside),
         "outside": len(partition.outside),
         "output": partition.output,
@@ -128,18 +128,18 @@ def _verdict(cases: int, failed: tuple[int, ...]) -> Json:
 
 def _sizes(case: Experiment) -> tuple[int, int, int]:
     positions = len(case.partition.inside) + len(case.partition.outside)
-    return case.network.depth, case.network.width, positions
+    return case.depth, case.width, positions
 
 
 def _settings(case: Experiment) -> str:
-    network, partition = case.network, case.partition
+    network, partition = case, case.partition
     depth, width, positions = _sizes(case)
     words = [f"L={depth} d={width} H={network.heads} N={positions}"]
     if case.vocab is not None:
         words.append(f"V={case.vocab}")
     if case.rank < width or case.vocab is not None:
         words.append(f"r={case.rank}")
-    words += ["residual"] * network.has_residual + ["causal"] * network.is_causal
+    words += ["residual"] * network.residual + ["causal"] * network.causal
     if partition.inside != tuple(range(len(partition.inside))):
         words.append(f"P={','.join(map(str, partition.inside))}")
     if partition.output:

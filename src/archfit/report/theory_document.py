@@ -193,7 +193,7 @@ def quantities_document() -> Document:
 def witness_document(check: "WitnessCheck") -> Document:
     """The weights of a lower bound, run and compared with the formula of their output."""
     found, (rows, columns), is_all = check.witness, check.size, check.extent == "all"
-    expected, measured = short_integer(str(found.expected_rank)), "not measured: too large"
+    expected, measured = short_integer(str(found.bound)), "not measured: too large"
     if check.measured_rank is not None:
         measured = f"{check.measured_rank:,}{'' if is_all else ' (of the formula)'}"
     words = {

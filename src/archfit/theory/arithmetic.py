@@ -8,22 +8,21 @@ number. A formula is written once, on balls; `digits` evaluates it with more and
 numbers in the ball round to the same decimals.
 """
 
-import functools
 import math
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from archfit.spec.files import packed_file
+from archfit.theory import lazy_flint as flint
 from archfit.theory.refusal import refusal, refuse_if
 
-if TYPE_CHECKING:
-    from flint import arb
-
-Inputs = ParamSpec("Inputs")
 Function = TypeVar("Function", bound=Callable[..., object])
+Ball: TypeAlias = "flint.arb"
+Reader: TypeAlias = Callable[[Callable[[], Any]], object]  # of what a formula gives
 Kind: TypeAlias = Literal["whole", "word", "plan", "flag", "numbers", "segments"]
 
 EXACT_DIGITS = 10**6  # longer integers help nobody; their logarithms do
@@ -76,36 +75,27 @@ def catalogued(name: str, takes: type | None = None) -> Callable[[Function], Fun
 
     Its inputs are its parameters, or the fields of the one value that it takes.
     """
+    return _named(takes, {name: lambda found: found()})
 
+
+def certified(name: str, takes: type | None = None) -> Callable[[Function], Function]:
+    """The same of a function that gives a ball: the catalogue has proved digits."""
+    return _named(takes, {name: digits})
+
+
+def factored(name: str, logarithm: str = "") -> Callable[[Function], Function]:
+    """Two quantities by one formula, NAME and NAME_log3 unless it is named."""
+    exact: dict[str, Reader] = {name: lambda found: found().exact()}
+    return _named(None, exact | {logarithm or f"{name}_log3": lambda found: digits(found().log3)})
+
+
+def _named(takes: type | None, readers: Mapping[str, Reader]) -> Callable[[Function], Function]:
     def named(function: Function) -> Function:
-        function.catalogue_name = name  # type: ignore[attr-defined]  # read by the catalogue
+        function.readers = readers  # type: ignore[attr-defined]  # read by the catalogue
         function.takes = takes  # type: ignore[attr-defined]  # the same
         return function
 
     return named
-
-
-class Certified(Generic[Inputs]):
-    """A real function with proved digits: call it for a Decimal, `ball` for the ball itself."""
-
-    def __init__(self, formula: "Callable[Inputs, arb]") -> None:
-        functools.update_wrapper(self, formula)
-        self._formula = formula
-
-    def __call__(self, *args: Inputs.args, **kwargs: Inputs.kwargs) -> Decimal:
-        """The value, rounded correctly to 20 digits."""
-        return digits(lambda: self._formula(*args, **kwargs))
-
-    def ball(self, *args: Inputs.args, **kwargs: Inputs.kwargs) -> "arb":
-        """A ball around the value, at the working precision in force."""
-        return self._formula(*args, **kwargs)
-
-
-def certified(
-    name: str, takes: type | None = None
-) -> "Callable[[Callable[Inputs, arb]], Certified[Inputs]]":
-    """A real function of the catalogue with proved digits."""
-    return lambda formula: catalogued(name, takes)(Certified(formula))
 
 
 class TooManyDigitsError(ValueError):
@@ -142,11 +132,7 @@ def multiset(n: int, k: int) -> int:
     refuse_if(n < 0, "negative-terms", n)
     if k <= 0 or n == 0:
         return int(k == 0)
-    return binomial(n + k - 1, min(k, n - 1))
-
-
-def binomial(n: int, k: int) -> int:
-    """binom(n, k) for 0 <= k <= n / 2, refused where it has over a million digits."""
+    n, k = n + k - 1, min(k, n - 1)
     what = f"binom({rough(n)}, {rough(k)})"
     log10_ratio = math.log10(n) - math.log10(k) if k else 0.0
     if k > 4 * EXACT_DIGITS or k * log10_ratio > EXACT_DIGITS:
@@ -154,8 +140,7 @@ def binomial(n: int, k: int) -> int:
     if k < _FLINT_FROM:
         value = math.comb(n, k)
     else:
-        from flint import fmpz
-
+        fmpz = flint.fmpz
         is_short, factors = n < 2**63, fmpz(n - k + 1)
         value = int(fmpz.bin_uiui(n, k) if is_short else factors.rising(k) // fmpz.fac_ui(fmpz(k)))
     if value.bit_length() * math.log10(2) > EXACT_DIGITS + 1:
@@ -175,18 +160,16 @@ def rough(value: int) -> str:
     return str(value) if value < 10**15 else f"about 10^{math.log10(value):.0f}"
 
 
-def digits(formula: "Callable[[], arb]", count: int = DIGITS) -> Decimal:
+def digits(formula: Callable[[], Ball], count: int = DIGITS) -> Decimal:
     """The number that `formula` encloses, to at least `count` significant digits, each proved.
 
     A number exactly half-way between two decimals of that length cannot be enclosed on one
     side of it; such a number is given with more digits.
     """
-    from flint import ctx
-
     for places in range(count, count + 3):
         bits = _FIRST_BITS
         while bits <= _MOST_BITS:
-            with ctx.workprec(bits):
+            with flint.ctx.workprec(bits):
                 rounded = _round_ball(formula(), places)
             if rounded is not None:
                 return rounded
@@ -196,10 +179,8 @@ def digits(formula: "Callable[[], arb]", count: int = DIGITS) -> Decimal:
     )
 
 
-def _round_ball(ball: "arb", count: int) -> Decimal | None:
+def _round_ball(ball: Ball, count: int) -> Decimal | None:
     """All numbers of `ball` rounded to `count` digits, if that gives one and the same decimal."""
-    from flint import arb, fmpz
-
     if ball.is_zero():
         return Decimal(0)
     if ball.contains(0) or not ball.is_finite():
@@ -207,72 +188,89 @@ def _round_ball(ball: "arb", count: int) -> Decimal | None:
     leading, _, exponent = ball.mid().mid_rad_10exp(5)
     magnitude = len(str(abs(int(leading)))) - 1 + int(exponent)
     shift = count - 1 - magnitude
-    scaled = ball * arb(10) ** fmpz(shift) if shift >= 0 else ball / arb(10) ** fmpz(-shift)
-    whole = (scaled + arb(1) / 2).floor().unique_fmpz()
+    scaled = ball * flint.arb(10) ** shift if shift >= 0 else ball / flint.arb(10) ** -shift
+    whole = (scaled + 0.5).floor().unique_fmpz()
     if whole is None:
         return None
     # From a tuple, because arithmetic on Decimals would round to the caller's context.
     return Decimal((int(whole < 0), tuple(map(int, str(abs(int(whole))))), -shift))
 
 
-def ln(x: int | Fraction) -> "arb":
+def ln(x: int | Fraction) -> Ball:
     """The natural logarithm of an exact positive number."""
-    from flint import arb, fmpq
-
-    return arb(fmpq(x.numerator, x.denominator)).log()
+    return flint.arb(flint.fmpq(x.numerator, x.denominator)).log()
 
 
-def log3(x: int | Fraction) -> "arb":
+def log3(x: int | Fraction) -> Ball:
     """The logarithm base 3 of an exact positive number, itself exact at the powers of 3."""
-    from flint import arb
-
     ball = log3_from_ln(ln(x))
     nearest = ball.unique_fmpz()
     if nearest is not None and x == Fraction(3) ** int(nearest):
-        return arb(nearest)
+        return flint.arb(nearest)
     return ball
 
 
-def log3_of_one_plus(x: Fraction) -> "arb":
-    """log3(1 + x), without losing an x that is tiny; exact where 1 + x is a power of 3."""
-    from flint import arb, fmpq
-
-    if x.denominator.bit_length() - x.numerator.bit_length() < 64:
-        return log3(1 + x)
-    return log3_from_ln(arb(fmpq(x.numerator, x.denominator)).log1p())
+def log3_of_one_plus(x: Fraction) -> Ball:
+    """log3(1 + x), without losing an x that is tiny."""
+    return log3_from_ln(flint.arb(flint.fmpq(x.numerator, x.denominator)).log1p())
 
 
-def log3_from_ln(natural: "arb") -> "arb":
+def log3_from_ln(natural: Ball) -> Ball:
     """A natural logarithm turned into base 3."""
     return natural / ln(3)
 
 
-def ln_multiset(n: int, k: int) -> "arb":
-    """ln binom(n + k - 1, k) for n >= 1, k >= 0."""
-    return ln_binomial(n + k - 1, min(k, n - 1))
+def ln_multiset(n: int, k: int) -> Ball:
+    """ln multiset(n, k) = ln binom(a, b) for n >= 1, k >= 0, with a = n + k - 1, b = min(k, n - 1).
 
-
-def ln_binomial(n: int, k: int) -> "arb":
-    """ln binom(n, k) for 0 <= k <= n / 2.
-
-    By log-gamma; where n dwarfs k^2 that would cancel all digits (n may have a million), so
-    there    ln binom(n, k) = k ln n - ln k! + sum_{i<k} ln(1 - i/n)
-    with the sum in [-k^2/n, 0], because ln(1 - x) >= -2x for x <= 1/2.
+    By log-gamma; where a dwarfs b^2 that would cancel all digits (a may have a million), so
+    there    ln binom(a, b) = b ln a - ln b! + sum_{i<b} ln(1 - i/a)
+    with the sum in [-b^2/a, 0], because ln(1 - x) >= -2x for x <= 1/2.
     """
-    from flint import arb, ctx, fmpz
-
-    if k == 0:
-        return arb(0)
-    if n.bit_length() > 2 * k.bit_length() + ctx.prec:
-        half = arb(k) ** 2 / n / 2
-        return ln(n) * k - arb(k + 1).lgamma() - half + arb(0, half)
-    with ctx.extraprec(2 * n.bit_length()):
-        whole, chosen, rest = (arb(fmpz(x + 1)).lgamma() for x in (n, k, n - k))
+    a, b = n + k - 1, min(k, n - 1)
+    if b == 0:
+        return flint.arb(0)
+    if a.bit_length() > 2 * b.bit_length() + flint.ctx.prec:
+        half = flint.arb(b) ** 2 / a / 2
+        return ln(a) * b - flint.arb(b + 1).lgamma() - half + flint.arb(0, half)
+    with flint.ctx.extraprec(2 * a.bit_length()):
+        whole, chosen, rest = (flint.arb(x + 1).lgamma() for x in (a, b, a - b))
         return whole - chosen - rest
 
 
 @certified("multiset_log3")
-def multiset_log3(n: int, k: int) -> "arb":
+def multiset_log3(n: int, k: int) -> Ball:
     """Logarithm base 3 of multiset(n, k), for n >= 1 and k >= 0."""
     refuse_if(n < 1 or k < 0, "no-logarithm", n, k=k)
     return log3_from_ln(ln_multiset(n, k))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Product:
+    """base^exponent for each of the powers, times multiset(n, k) for each of the multisets."""
+
+    powers: Sequence[tuple[int | Fraction, int]] = ()
+    multisets: Sequence[tuple[int, int]] = ()
+    if_zero: ValueError | None = None  # why there is no logarithm where n = 0
+
+    def exact(self) -> int | Fraction:
+        """The product itself, refused where a factor has over a million digits."""
+        bits = sum(base.numerator.bit_length() * times for base, times in self.powers)
+        if bits * math.log10(2) > 2 * EXACT_DIGITS:  # each may be short, and there may be many
+            raise TooManyDigitsError("the product")
+        above = math.prod(multiset(n, k) for n, k in self.multisets)
+        below = math.prod(power(base.denominator, times) for base, times in self.powers)
+        above *= math.prod(power(base.numerator, times) for base, times in self.powers)
+        value = Fraction(above, below)
+        return value.numerator if value.denominator == 1 else value
+
+    def __int__(self) -> int:
+        return int(self.exact())
+
+    def log3(self) -> Ball:
+        """Its logarithm base 3."""
+        if self.if_zero is not None and not all(n for n, _ in self.multisets):
+            raise self.if_zero
+        powers = (log3(base) * times for base, times in self.powers)
+        multisets = (log3_from_ln(ln_multiset(n, k)) for n, k in self.multisets)
+        return sum((*powers, *multisets), flint.arb(0))

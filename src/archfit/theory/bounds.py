@@ -1,21 +1,20 @@
 """All bounds for one architecture, the best proved pair first, and where the depth stands."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from archfit.theory import statistics_bounds as statistics
+from archfit.theory import vocabulary_bounds as vocabulary
 from archfit.theory.arithmetic import digits, log3, symmetric_entries
 from archfit.theory.causal_bounds import seen_statistics
-from archfit.theory.lower_bounds import lower_bounds
-from archfit.theory.shape import Bound, Shape
-from archfit.theory.statistics_bounds import (
-    count_variables,
-    statistics_upper_bound,
-    statistics_upper_bound_positions,
-    statistics_upper_bound_vocabulary,
-)
+from archfit.theory.shape import Bound, Shape, bound
 from archfit.theory.thresholds import depth_threshold
-from archfit.theory.upper_bounds import upper_bounds
+from archfit.theory.witness_formula import grow_plan, most_chains
+
+_LARGEST_VOCAB_LOG3 = 30  # no vocabulary has 3^30 tokens
+_WITNESS_HEADS = 8  # enough to matter, few enough to cost milliseconds
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,16 +23,8 @@ class Regime:
 
     paper_threshold: Decimal
     corrected_threshold: Decimal
-    corrected_is: str
+    corrected_threshold_is: str  # and what not
     name: str
-
-    @property
-    def corrected_threshold_is(self) -> str:
-        """What the second number is, and what not."""
-        return (
-            f"{self.corrected_is}: up to this depth the upper bound grows doubly exponentially; no "
-            "threshold of the network, for no lower bound is known to change there, too"
-        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,7 +79,7 @@ def regime(shape: Shape) -> Regime:
         bend = 4 * seen_statistics(shape.masked)[0]
         formula = "log3(4 m_0), m_0 the numbers of the prefix that the first layer uses"
         growth = "with the square of depth"
-    paper, corrected = depth_threshold(width), digits(lambda: log3(bend))
+    paper, corrected = digits(lambda: depth_threshold(width)), digits(lambda: log3(bend))
     if 3**shape.depth < width:
         name = f"below log3({width}) = {paper:.1f}: both bounds grow doubly exponentially in depth"
     elif 3**shape.depth < bend:
@@ -102,9 +93,164 @@ def regime(shape: Shape) -> Regime:
             f"past {corrected:.1f}, up to which the upper bound grows doubly exponentially; from "
             f"there on its logarithm grows {growth}, and further layers may add less"
         )
-    return Regime(
-        paper_threshold=paper, corrected_threshold=corrected, corrected_is=formula, name=name
+    said = (
+        f"{formula}: up to this depth the upper bound grows doubly exponentially; no threshold of "
+        "the network, for no lower bound is known to change there, too"
     )
+    numbers = {"paper_threshold": paper, "corrected_threshold": corrected}
+    return Regime(**numbers, corrected_threshold_is=said, name=name)
+
+
+def lower_bounds(shape: Shape, witness_tries: int) -> Iterator[Bound]:
+    """Every lower bound whose conditions the shape meets; the last resort is that y is not 0."""
+    yield Bound(
+        id="nonzero",
+        side="lower",
+        log3=Decimal(0),
+        exact=1,
+        status="proved",
+        status_line="proved",
+        source="a function that is not zero",
+    )
+    if shape.causal:
+        yield from _causal_lower_bounds(shape)
+    elif shape.vocab is not None:
+        yield from _vocabulary_lower_bounds(shape, shape.vocab)
+    else:
+        yield from _continuous_lower_bounds(shape, witness_tries)
+
+
+def _causal_lower_bounds(shape: Shape) -> Iterator[Bound]:
+    if shape.vocab is not None or shape.depth < 2:
+        return
+    net = replace(shape.masked, embedding_rank=shape.embedding_rank)
+    if len(shape.segments) == 2 and (chains := most_chains(net)):
+        yield bound("lb_causal_chain", L=shape.depth, chains=chains)
+    yield from _sphere_lower_bounds(shape, "lb_sphere")
+
+
+def _sphere_lower_bounds(shape: Shape, *names: str) -> Iterator[Bound]:
+    """Those by witnesses that need heads of two coordinates."""
+    (h, b), r = shape.blocks, shape.embedding_rank
+    if shape.depth > 1 and b > 1 and r > 1:
+        yield from (bound(name, L=shape.depth, d_x=h * b, H=h, r=r) for name in names)
+
+
+def _continuous_lower_bounds(shape: Shape, witness_tries: int) -> Iterator[Bound]:
+    L, (h, b), r = shape.depth, shape.blocks, shape.embedding_rank
+    if shape.positions is None or shape.positions >= 2 * shape.width:
+        heads = min(shape.heads, r, _WITNESS_HEADS)
+        plans = [grow_plan(L, heads, seed=seed) for seed in range(witness_tries)]
+        network = {"L": L, "d_x": shape.width, "H": heads}
+        found = [bound("monomial_witness", plan=plan, entry=at, **network) for plan, at in plans]
+        yield max(found, key=lambda one: one.log3)
+    yield from _sphere_lower_bounds(shape, "lb_sphere", "lb_strong")
+    if L < 2 or b < 2 or r < 2:
+        return
+    if shape.is_rank_limited:
+        usable = min(r, h + _halves(shape))
+        if usable - h >= 2:
+            yield bound("lb_vocab", L=L, d_x=shape.width, H=h, r=usable)
+        return
+    # The lower bound of Levine et al. and its relaxations, where d_x - H allows them.
+    free = h * b - h
+    needs = {"lb": 2, "lb_relaxA": 2, "lb_thm1_closed": 2, "lb_relaxB": 4, "lb_thm2_closed": 4}
+    for name, least in needs.items():
+        if free >= least and (free % 2 == 0 or "closed" not in name):
+            yield bound(name, L=L, d_x=h * b, H=h)
+
+
+def _halves(shape: Shape) -> int:
+    """Coordinates in the two halves of all heads of the papers' witness, 2 h floor((b - 1) / 2).
+
+    An embedding of rank r reaches h constants and these; more rank adds nothing to the witness.
+    """
+    h, b = shape.blocks
+    return 2 * h * ((b - 1) // 2)
+
+
+def _vocabulary_lower_bounds(shape: Shape, vocab: int) -> Iterator[Bound]:
+    """Those whose conditions on vocabulary and length this shape meets."""
+    L, d, h = shape.depth, shape.width, shape.blocks[0]
+    if L < 2:
+        return
+    r = min(shape.embedding_rank, h + _halves(shape))
+    if r - h >= 2:
+        # The tokens that lemma 6 asks for are written out only where they are not astronomic.
+        rows = digits(vocabulary.vocabulary_lower_bound(L, d, h, r).log3)
+        if rows <= _LARGEST_VOCAB_LOG3 and vocab >= vocabulary.vocabulary_needed(L, d, h, r):
+            yield bound("lb_vocab", L=L, d_x=d, H=h, r=r)
+    r, N = min(shape.embedding_rank, h + 1 + _halves(shape)), shape.positions
+    with suppress(ValueError):  # the search of lemma 7 is too long: we claim nothing
+        if r - h >= 3 and (N is None or vocabulary.positions_needed(L, h, r) <= N):
+            yield bound("lb_vocab_long", L=L, H=h, r=r)
+
+
+def upper_bounds(shape: Shape) -> Iterator[Bound]:
+    """Every upper bound that speaks of the shape, the disputed ones among them."""
+    L, d, r, r_e = shape.depth, shape.width, shape.embedding_rank, shape.position_rank
+    if shape.vocab is not None and shape.positions is not None:
+        yield bound("ub_fill", V=shape.vocab, N=shape.positions)
+    if shape.causal:
+        yield _causal_upper_bound(shape)
+        return
+    if not shape.residual:
+        d_a = {} if shape.head_dim is None else {"d_a": shape.head_dim}
+        yield bound("ub_thm1", L=L, d_x=d, H=shape.heads, **d_a)
+    yield from _statistics_upper_bounds(shape)
+    yield bound("ub_residual_thm4" if shape.residual else "ub_thm2", L=L, d_x=d)
+    if shape.is_rank_limited or shape.vocab is not None:
+        yield bound("ub_vocab_statement", L=L, r=r, r_e=r_e)
+        yield bound("ub_vocab_proof", L=L, r=r, r_e=r_e)
+    elif d < 3**L and not shape.residual:
+        yield bound("ub_thm2_closed", L=L, d_x=d)
+    if shape.residual and shape.heads <= d:
+        network = {"L": L, "d_x": d, "H": shape.heads}
+        yield bound("ub_residual_doubled", **network)
+        forms = ("recursion", "product_corrected", "product_paper", "closed_paper")
+        for form in forms if shape.positions is not None else ():
+            yield bound(f"ub_residual_{form}", **network, N=shape.positions)
+
+
+def _statistics_upper_bounds(shape: Shape) -> Iterator[Bound]:
+    """ub_stat of the dimensions the inputs can use; positions widen a low rank again."""
+    L, d, r, r_e = shape.depth, shape.width, shape.embedding_rank, shape.position_rank
+    used = r
+    if shape.is_rank_limited and r_e > 0:
+        yield bound("ub_stat_pos", L=L, r=r, r_e=r_e)
+        used = d
+    yield bound("ub_stat", L=L, d_x=used)
+    if shape.vocab is not None and r_e == 0:
+        yield _worst_split(shape, "ub_stat_vocab", L=L, V=shape.vocab, r=r)
+    elif shape.positions is not None and shape.positions // 2 < used:
+        with suppress(ValueError):  # a sum too long for this depth: ub_stat stands
+            yield _worst_split(shape, "ub_stat_N", L=L, d_x=used)
+    if L == 3 and shape.heads == 1 and not shape.residual:
+        yield bound("ub_stat_one_head_depth3", d_x=used)
+
+
+def _causal_upper_bound(shape: Shape) -> Bound:
+    """The best for these segments; tokens are also vectors, and positions add to their rank."""
+    given: dict[str, object] = {"L": shape.depth, "d_x": shape.width, "H": shape.heads}
+    given |= {"d_a": shape.head_dim, "r": shape.reached_rank, "residual": shape.residual}
+    name = "ub_causal_segments"
+    if len(shape.segments) == 2:
+        name, ((_, before), (_, after)) = "ub_causal_prefix", shape.segments
+        given |= {"n_A": before, "n_B": after}
+    else:
+        given["segments"] = list(shape.segments)
+    vocabs = {None, None if shape.position_rank else shape.vocab}
+    found = [bound(name, **given, V=vocab) for vocab in vocabs]
+    return min(found, key=lambda found: found.log3)
+
+
+def _worst_split(shape: Shape, name: str, **inputs: int) -> Bound:
+    """The bound for a balanced partition; of an odd length the output may have either side."""
+    if shape.positions is None:
+        return bound(name, **inputs)
+    N, half = shape.positions, shape.positions // 2
+    found = [bound(name, n_P=n, n_Q=N - n, **inputs) for n in {half, N - half}]
+    return max(found, key=lambda found: found.log3)
 
 
 def notes(shape: Shape) -> Iterator[str]:
@@ -134,13 +280,13 @@ def _saturation(shape: Shape, upper: Bound) -> tuple[Decimal, str]:
         growth = Decimal(max(1, seen_statistics(shape.masked)[0])) * L**2 / 2
         return upper.log3 / growth, "log3 of the upper bound over m_0 L^2 / 2, as it grows in depth"
     if shape.vocab is not None and shape.position_rank == 0:
-        slope = count_variables(shape.vocab, r) - 1
-        log = statistics_upper_bound_vocabulary.log3(L, shape.vocab, r)
+        slope = statistics.count_variables(shape.vocab, r) - 1
+        bound = statistics.statistics_upper_bound_vocabulary(L, shape.vocab, r)
     elif shape.is_rank_limited and shape.position_rank > 0:
         slope = symmetric_entries(r) + r * shape.position_rank
-        log = statistics_upper_bound_positions.log3(L, r, shape.position_rank)
+        bound = statistics.statistics_upper_bound_positions(L, r, shape.position_rank)
     else:
         slope = symmetric_entries(r)
-        log = statistics_upper_bound.log3(L, r)
+        bound = statistics.statistics_upper_bound(L, r)
     words = "log3 of the statistics upper bound over its large-depth slope times depth"
-    return log / (max(slope, 1) * L), words
+    return digits(bound.log3) / (max(slope, 1) * L), words

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib import import_module
 from inspect import Parameter, signature
 from itertools import pairwise
@@ -21,7 +21,8 @@ from typing import Any, Literal, TypeAlias, cast
 from archfit.spec.errors import InvalidValue
 from archfit.spec.files import packed_file
 from archfit.theory import causal_bounds, witness_formula
-from archfit.theory.arithmetic import ALIASES, INPUTS, LETTERS, Kind, check_sizes
+from archfit.theory import lazy_flint as flint
+from archfit.theory.arithmetic import ALIASES, INPUTS, LETTERS, Kind, Reader, check_sizes
 from archfit.theory.refusal import refusal, refuse_if
 
 Status: TypeAlias = Literal["proved", "derived", "disputed"]
@@ -41,6 +42,7 @@ class Entry:
 
     name: str
     function: Callable[..., object]
+    read: Reader  # of what the function gives
 
     @property
     def row(self) -> Mapping[str, Any]:
@@ -84,10 +86,15 @@ class Entry:
         """The letters that it takes, True where one must be given."""
         return {INPUTS[word].letter: p.default is p.empty for word, p in self.parameters.items()}
 
-    def value(self, **inputs: Any) -> object:
-        """What it is for these inputs, by our words for them."""
-        takes = getattr(self.function, "takes", None)
-        return self.function(takes(**inputs)) if takes else self.function(**inputs)
+    def given(self, **inputs: Any) -> Callable[[], Any]:
+        """What its function gives for these inputs, by our words, whenever that is asked for."""
+        if takes := getattr(self.function, "takes", None):
+            return partial(self.function, takes(**inputs))
+        return partial(self.function, **inputs)
+
+    def value(self, **inputs: Any) -> Any:
+        """What it is for these inputs."""
+        return self.read(self.given(**inputs))
 
     @property
     def takes(self) -> tuple[str, ...]:
@@ -102,14 +109,14 @@ def _rows() -> dict[str, dict[str, Any]]:
 
 MODULES = (
     *("arithmetic", "continuous_bounds", "vocabulary_bounds", "statistics_bounds"),
-    *("causal_bounds", "causal_chains", "witness_formula", "thresholds"),
+    *("causal_bounds", "witness_formula", "thresholds"),
 )
 ENTRIES = {
-    name: Entry(name=name, function=function)
+    name: Entry(name=name, function=value, read=read)
     for module in MODULES
     for value in vars(import_module(f"archfit.theory.{module}")).values()
-    for function in (value, getattr(value, "log3", value))
-    if isinstance(name := getattr(function, "catalogue_name", None), str)
+    if callable(value)
+    for name, read in getattr(value, "readers", {}).items()
 }
 
 
@@ -141,7 +148,8 @@ def quantity(name: str, **inputs: object) -> Quantity:
     _check_names(entry, inputs)
     words = entry.words
     try:
-        given = {words[letter]: _read(words[letter], value) for letter, value in inputs.items()}
+        given = {words[letter]: value for letter, value in inputs.items()}
+        given = {word: READERS[INPUTS[word].kind](word, value) for word, value in given.items()}
         value = entry.value(**given)
     except InvalidValue as problem:
         raise problem.named(LETTERS) from problem
@@ -169,24 +177,17 @@ def _check_names(entry: Entry, inputs: Mapping[str, object]) -> None:
     refuse_if(bool(missing), "missing-input", name=entry.name, missing=missing, takes=takes)
 
 
-def _read(word: str, value: object) -> object:
-    """The input as its function takes it, refused where it cannot be one."""
-    read = READERS[INPUTS[word].kind](word, value)
-    if INPUTS[word].kind == "whole" and isinstance(read, int):
-        check_sizes(**{word: read})
-    return read
-
-
 def _whole_number(word: str, value: object) -> int:
     """The integer that an input means, which may have come as 2.0 or as 1e3."""
     if isinstance(value, float) and value.is_integer():
-        return int(value)
+        value = int(value)
     # 1e999999999 is a Decimal of one digit, and no integer to have.
     is_short = isinstance(value, Decimal) and value.adjusted() < MOST_DIGITS_READ
     if isinstance(value, Decimal) and is_short and value == value.to_integral_value():
-        return int(value)
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise refusal("not-whole", value, word=word, example=f"as {{{word}}}=3")
+    check_sizes(**{word: value})
     return value
 
 
@@ -255,23 +256,19 @@ READERS: dict[Kind, Callable[[str, object], object]] = {
 
 
 def as_json_value(value: object) -> Json:
-    """Integers above 2^53 and reals as decimal strings, fractions as "p/q", values by fields."""
+    """Integers above 2^53 and reals as decimal strings, fractions as "p/q", values by fields.
+
+    flint writes integers of any length, which `str` alone refuses.
+    """
     if is_dataclass(value) and not isinstance(value, type):
         value = asdict(value)
     if isinstance(value, Fraction) and value.denominator != 1:
-        return f"{_integer_string(value.numerator)}/{_integer_string(value.denominator)}"
+        return str(flint.fmpq(value.numerator, value.denominator))
     if isinstance(value, Fraction | int) and not isinstance(value, bool):
         whole = int(value)
-        return whole if abs(whole) <= LARGEST_JSON_INTEGER else _integer_string(whole)
+        return whole if abs(whole) <= LARGEST_JSON_INTEGER else str(flint.fmpz(whole))
     if isinstance(value, Mapping):
         return {str(key): as_json_value(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [as_json_value(part) for part in value]
     return value if value is None or isinstance(value, bool) else str(value)
-
-
-def _integer_string(value: int) -> str:
-    """The decimal digits of an integer, also beyond the length at which `str` refuses."""
-    from flint import fmpz
-
-    return str(fmpz(value))

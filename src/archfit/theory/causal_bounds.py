@@ -15,10 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from archfit.spec.search import bisect_rising, first_whole
+from archfit.theory import lazy_flint as flint
 from archfit.theory.arithmetic import (
+    Ball,
     catalogued,
     certified,
     check_heads_fit,
@@ -31,9 +33,6 @@ from archfit.theory.arithmetic import (
     symmetric_entries,
 )
 from archfit.theory.refusal import refuse_if
-
-if TYPE_CHECKING:
-    from flint import arb
 
 Series = list[int]
 Segment = tuple[Literal["A", "B"], int | None]  # a side, and positions of it; None: any number
@@ -95,6 +94,11 @@ class PrefixNetwork(MaskedNetwork):
 
     prefix: int | None = None
     continuation: int | None = None
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """Both, in order."""
+        return ("A", self.prefix), ("B", self.continuation)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,8 +216,9 @@ def _last(net: MaskedNetwork, letters: Series, positions: int | None) -> Series:
     return found
 
 
-def side_series(net: MaskedNetwork, segments: Sequence[Segment]) -> tuple[Series, Series]:
+def side_series(net: PrefixNetwork | SegmentedNetwork) -> tuple[Series, Series]:
     """What the side without the output contributes, by half degree, and what the other does."""
+    segments = net.segments
     _check_exact(net.depth, len(segments))
     C = interaction_count(net.depth)
     letters = [0, *(multiset(net.rank, 2 * k) for k in range(1, C + 1))]
@@ -242,7 +247,7 @@ def causal_prefix_upper_bound(net: PrefixNetwork) -> int:
 
     D_A is `prefix_monomials`. It holds for every N; n_A and n_B, if given, can lower it.
     """
-    outside, inside = side_series(net, (("A", net.prefix), ("B", net.continuation)))
+    outside, inside = side_series(net)
     if net.depth == 2 and net.heads == 1:  # quadratic forms of T_0 that one head sees
         m, r = seen_statistics(net)[0], net.rank
         v = min(net.inner, r, m)
@@ -261,13 +266,12 @@ def causal_segments_upper_bound(net: SegmentedNetwork) -> int:
     The series of the prefix bound, times 1 / (1 - sum_k multiset(r, 2k) t^k) for each segment
     between the first and the last. It holds for every N with so many segments.
     """
-    segments = net.segments
-    outside, inside = side_series(net, segments)
+    outside, inside = side_series(net)
     if net.depth != 2 or net.vocab is not None:
         return _met(net, outside, inside)
     # Of two layers the part w = 2 grows linearly with the number of segments.
-    moments, output, m_0 = {"A": 0, "B": 0}, segments[-1][0], seen_statistics(net)[0]
-    for place, (side, _) in enumerate(segments):
+    moments, output, m_0 = {"A": 0, "B": 0}, net.segments[-1][0], seen_statistics(net)[0]
+    for place, (side, _) in enumerate(net.segments):
         moments[side] += symmetric_entries(net.rank) if place else m_0
     part = m_0 * moments["BA"[output == "B"]] + net.layer_ranks[1] * moments[output]
     if net.residual:
@@ -276,7 +280,7 @@ def causal_segments_upper_bound(net: SegmentedNetwork) -> int:
 
 
 @certified("ub_causal_prefix_log3", PrefixNetwork)
-def causal_prefix_upper_bound_log3(net: PrefixNetwork) -> "arb":
+def causal_prefix_upper_bound_log3(net: PrefixNetwork) -> Ball:
     """Logarithm base 3 of a relaxed prefix bound, for shapes whose sums are too long.
 
         min over w0 of log3( #A(w <= w0) + #B(b <= C - 1 - w0) )
@@ -287,19 +291,17 @@ def causal_prefix_upper_bound_log3(net: PrefixNetwork) -> "arb":
     Floating point looks for good w0, s and u; whatever it finds gives a bound, and the digits
     of that one are certified. On n positions of a side multiset(r n + 1, 3^L) is one, too.
     """
-    from flint import arb, fmpz
-
     refuse_if(net.depth > _DEEPEST, "search-too-long", net.depth, most=_DEEPEST)
     cut, s, u = _best_cut(net)
-    count_A, count_B = arb(0), ln(net.own_forms)
+    count_A, count_B = flint.arb(0), ln(net.own_forms)
     if s:
-        factors = ((-arb(s) * fmpz(3**layer)).expm1() for layer in range(net.depth))
+        factors = ((-flint.arb(s) * 3**layer).expm1() for layer in range(net.depth))
         lns = (m * (-x).log() for m, x in zip(seen_statistics(net), factors, strict=True))
-        count_A = arb(s) * fmpz(cut) - sum(lns, arb(0))
+        count_A = flint.arb(s) * cut - sum(lns, flint.arb(0))
     if u:
-        letters = ((1 - arb(u)) ** -net.rank + (1 + arb(u)) ** -net.rank) / 2 - 1
-        b0 = fmpz(interaction_count(net.depth) - 1 - cut)
-        count_B += -2 * b0 * arb(u).log() - (-letters).log1p()
+        letters = ((1 - flint.arb(u)) ** -net.rank + (1 + flint.arb(u)) ** -net.rank) / 2 - 1
+        b0 = interaction_count(net.depth) - 1 - cut
+        count_B += -2 * b0 * flint.arb(u).log() - (-letters).log1p()
     best = count_A + (count_B - count_A).exp().log1p()
     for n in (net.prefix, net.continuation):
         if n is not None:

@@ -8,38 +8,34 @@ inputs enter through products of entries of S = X X^T, and different products ha
 
 With residual connections (appendix A.4 of the supplementary, and its repair) all upper bounds speak
 of K = N d_x^4 / H, by which one layer can multiply the cube of a separation rank (lemma 2);
-`statistics_bounds` holds unchanged with residuals and is far sharper.
-
-The lower bounds are for almost all weights: the papers', exact and relaxed, and a stronger one from
-a witness without complement halves.
+`statistics_bounds` holds unchanged and is far sharper. Lower bounds are for almost all weights.
 """
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
+from archfit.theory import lazy_flint as flint
 from archfit.theory.arithmetic import (
     EXACT_DIGITS,
+    Ball,
+    Product,
     TooManyDigitsError,
     catalogued,
     certified,
     check_heads_fit,
+    factored,
     interaction_count,
     ln,
     log3,
     log3_from_ln,
     log3_of_one_plus,
 )
-from archfit.theory.factored import Product, factored
 from archfit.theory.refusal import refusal, refuse_if
-
-if TYPE_CHECKING:
-    from flint import arb
 
 _RECURSION_STEPS = 12  # by then R is so large that R + K R^3 = K R^3 to half a million bits
 
 
-@factored("ub_thm1", int)
+@factored("ub_thm1")
 def every_depth_upper_bound(
     depth: int, width: int, heads: int, head_dim: int | None = None
 ) -> Product:
@@ -51,7 +47,7 @@ def every_depth_upper_bound(
     return Product(powers=[(base, interaction_count(depth))])
 
 
-@factored("ub_thm2", Fraction)
+@factored("ub_thm2")
 def deep_upper_formula(depth: int, width: int) -> Product:
     """The papers' formula for deep networks; not a bound.
 
@@ -63,7 +59,7 @@ def deep_upper_formula(depth: int, width: int) -> Product:
 
 
 @certified("ub_thm2_closed_log3")
-def deep_upper_closed_log3(depth: int, width: int) -> "arb":
+def deep_upper_closed_log3(depth: int, width: int) -> Ball:
     """The closed form the papers draw from it, above it only where 3^L > d_x.
 
     (2 d_x + 1) L + log3 d_x + 2 d_x (log3(2 sqrt(2e)) - log3 d_x)
@@ -74,7 +70,7 @@ def deep_upper_closed_log3(depth: int, width: int) -> "arb":
 
 
 @certified("ub_thm2_closed_log3_preprint")
-def deep_upper_closed_preprint_log3(depth: int, width: int) -> "arb":
+def deep_upper_closed_preprint_log3(depth: int, width: int) -> Ball:
     """The preprint's closed form, with 2e where the supplementary has 2 sqrt(2e).
 
     (2 d_x + 1) L + log3 d_x - 2 d_x log3(d_x / 2e)
@@ -83,7 +79,7 @@ def deep_upper_closed_preprint_log3(depth: int, width: int) -> "arb":
     return (2 * d + 1) * L + log3(d) + (log3_from_ln(ln(2) + 1) - log3(d)) * (2 * d)
 
 
-@factored("lb", int)
+@factored("lb")
 def lower_bound(depth: int, width: int, heads: int) -> Product:
     """Almost all weights reach at least this separation rank; 0 when H = d_x says nothing.
 
@@ -94,7 +90,7 @@ def lower_bound(depth: int, width: int, heads: int) -> Product:
 
 
 @certified("lb_relaxA_log3")
-def lower_bound_wide_log3(depth: int, width: int, heads: int) -> "arb":
+def lower_bound_wide_log3(depth: int, width: int, heads: int) -> Ball:
     """The relaxation that is better below the transition depth.
 
     lam log3((n - 1) / lam + 1),   lam = 3^(L-2)
@@ -104,7 +100,7 @@ def lower_bound_wide_log3(depth: int, width: int, heads: int) -> "arb":
 
 
 @certified("lb_relaxB_log3")
-def lower_bound_deep_log3(depth: int, width: int, heads: int) -> "arb":
+def lower_bound_deep_log3(depth: int, width: int, heads: int) -> Ball:
     """The relaxation that is better above the transition depth.
 
     (n - 1) log3(lam / (n - 1) + 1),   lam = 3^(L-2), n > 1
@@ -114,7 +110,7 @@ def lower_bound_deep_log3(depth: int, width: int, heads: int) -> "arb":
 
 
 @certified("lb_thm1_closed_log3")
-def lower_bound_wide_closed_log3(depth: int, width: int, heads: int) -> "arb":
+def lower_bound_wide_closed_log3(depth: int, width: int, heads: int) -> Ball:
     """The closed form of theorem 1; positive only when 3^L < 4.5 (d_x - H).
 
         3^(L-2) (log3(d_x - H) - L + 2 - log3 2)
@@ -126,7 +122,7 @@ def lower_bound_wide_closed_log3(depth: int, width: int, heads: int) -> "arb":
 
 
 @certified("lb_thm2_closed_log3")
-def lower_bound_deep_closed_log3(depth: int, width: int, heads: int) -> "arb":
+def lower_bound_deep_closed_log3(depth: int, width: int, heads: int) -> Ball:
     """The closed form of theorem 2, lower part.
 
     d_x L / 2 - L (H / 2 + 1) - d_x (1 + log3((d_x - H) / 2) / 2)
@@ -136,7 +132,7 @@ def lower_bound_deep_closed_log3(depth: int, width: int, heads: int) -> "arb":
     return (d * L - L * (H + 2) - 2 * d - log3(Fraction(d - H, 2)) * d) / 2
 
 
-@factored("lb_strong", int)
+@factored("lb_strong")
 def strong_lower_bound(
     depth: int, width: int, heads: int, embedding_rank: int | None = None
 ) -> Product:
@@ -152,7 +148,7 @@ def strong_lower_bound(
     return Product(multisets=[terms], if_zero=refusal("no-free-coordinate", heads, width=width))
 
 
-@factored("lb_sphere", int)
+@factored("lb_sphere")
 def sphere_lower_bound(
     depth: int, width: int, heads: int, embedding_rank: int | None = None
 ) -> Product:
@@ -197,7 +193,7 @@ def _strong_terms(
     return min(width - heads, (embedding_rank or width) - 1), doubled_degree(depth)
 
 
-def layer_growth(width: int, heads: int, positions: int) -> Fraction:
+def _layer_growth(width: int, heads: int, positions: int) -> Fraction:
     """K = N d_x^4 / H: a layer turns separation rank s into at most K s^3.
 
     Proved as lemma 2 of the supplementary of Levine et al. 2020, its term count repaired here.
@@ -212,7 +208,7 @@ def residual_recursion(depth: int, width: int, heads: int, positions: int) -> Fr
 
     R_L,   R_0 = 1,   R_l = R_(l-1) + K R_(l-1)^3
     """
-    K = layer_growth(width, heads, positions)
+    K = _layer_growth(width, heads, positions)
     if interaction_count(depth) > EXACT_DIGITS / math.log10(K):
         raise TooManyDigitsError(f"R_{depth}")
     R = Fraction(1)
@@ -222,40 +218,36 @@ def residual_recursion(depth: int, width: int, heads: int, positions: int) -> Fr
 
 
 @certified("ub_residual_recursion_log3")
-def residual_recursion_log3(depth: int, width: int, heads: int, positions: int) -> "arb":
+def residual_recursion_log3(depth: int, width: int, heads: int, positions: int) -> Ball:
     """Logarithm base 3 of the residual recursion.
 
     Once R is astronomic the added R_(l-1) is a ball of almost no radius, and the rest of the
     recursion, ln R_l = ln K + 3 ln R_(l-1), has a closed form.
     """
-    from flint import arb, fmpz
-
-    ln_K = ln(layer_growth(width, heads, positions))
-    ln_R = arb(0)
+    ln_K = ln(_layer_growth(width, heads, positions))
+    ln_R = flint.arb(0)
     for _ in range(min(depth, _RECURSION_STEPS)):
         ln_R = ln_K + ln_R * 3 + (-ln_K - ln_R * 2).exp().log1p()
     left = depth - min(depth, _RECURSION_STEPS)
-    tripled = fmpz(3**left)
-    neglected = arb(0, (-ln_R * 2).exp().upper()) if left else arb(0)
+    tripled = 3**left
+    neglected = flint.arb(0, (-ln_R * 2).exp().upper()) if left else flint.arb(0)
     return log3_from_ln((ln_R + neglected) * tripled + ln_K * ((tripled - 1) // 2))
 
 
 @certified("ub_residual_product_paper_log3")
-def residual_product_paper_log3(depth: int, width: int, heads: int, positions: int) -> "arb":
+def residual_product_paper_log3(depth: int, width: int, heads: int, positions: int) -> Ball:
     """Logarithm base 3 of the product as printed, which its own recursion can exceed.
 
         log3((L + 1)!) + C(L) log3 K
 
     With K = 2 the recursion gives R_3 = 370443, the product 196608.
     """
-    from flint import arb
-
     growth = _ln_growth(depth, width, heads, positions)
-    return log3_from_ln(arb(depth + 2).lgamma() + growth)
+    return log3_from_ln(flint.arb(depth + 2).lgamma() + growth)
 
 
 @certified("ub_residual_closed_paper_log3")
-def residual_closed_paper_log3(depth: int, width: int, heads: int, positions: int) -> "arb":
+def residual_closed_paper_log3(depth: int, width: int, heads: int, positions: int) -> Ball:
     """Logarithm base 3 of the closed form as printed.
 
         L log3 L + (4 log3 d_x + log3 N - log3 H) C(L)
@@ -266,7 +258,7 @@ def residual_closed_paper_log3(depth: int, width: int, heads: int, positions: in
 
 
 @certified("ub_residual_product_corrected_log3")
-def residual_product_corrected_log3(depth: int, width: int, heads: int, positions: int) -> "arb":
+def residual_product_corrected_log3(depth: int, width: int, heads: int, positions: int) -> Ball:
     """Logarithm base 3 of the product that the recursion does give.
 
     log3(L + 1) + sum_{l=2..L} 3^(L-l+1) log3 l + C(L) log3 K
@@ -275,36 +267,36 @@ def residual_product_corrected_log3(depth: int, width: int, heads: int, position
     return log3_from_ln(ln(depth + 1) + _cubed_layer_factors(depth) + growth)
 
 
-def _ln_growth(depth: int, width: int, heads: int, positions: int) -> "arb":
+def _ln_growth(depth: int, width: int, heads: int, positions: int) -> Ball:
     """C(L) ln K, the growth of all layers together."""
-    return ln(layer_growth(width, heads, positions)) * interaction_count(depth)
+    return ln(_layer_growth(width, heads, positions)) * interaction_count(depth)
 
 
-def _cubed_layer_factors(depth: int) -> "arb":
+def _cubed_layer_factors(depth: int) -> Ball:
     """sum_{l=2..L} 3^(L-l+1) ln l, cut where the rest is below the working precision.
 
     The rest after l = c is at most 3^(L+1) sum_{l>c} l 3^-l = 3^(L+1) 3^-c (c/2 + 3/4).
     """
-    from flint import arb, ctx, fmpz
-
-    cut = min(depth, ctx.prec)
-    total = sum((ln(layer) * fmpz(3 ** (cut - layer + 1)) for layer in range(2, cut + 1)), arb(0))
+    cut = min(depth, flint.ctx.prec)
+    factors = (ln(layer) * 3 ** (cut - layer + 1) for layer in range(2, cut + 1))
+    total = sum(factors, flint.arb(0))
     if cut == depth:
         return total
-    rest = arb(cut + 2) * 3
-    return (total + arb(rest / 2, rest / 2)) * fmpz(3 ** (depth - cut))
+    rest = flint.arb(cut + 2) * 3
+    total += flint.arb(rest / 2, rest / 2)
+    return total * int(3 ** (depth - cut))
 
 
 @certified("ub_residual_doubled_log3")
-def residual_doubled_log3(depth: int, width: int, heads: int) -> "arb":
+def residual_doubled_log3(depth: int, width: int, heads: int) -> Ball:
     """2^L times the bound of theorem 1, which the author response announces without a proof.
 
     L log3 2 + C(L) log3(d_x + H)
     """
-    return log3(2) * depth + every_depth_upper_bound.log3.ball(depth, width, heads)
+    return log3(2) * depth + every_depth_upper_bound(depth, width, heads).log3()
 
 
-@factored("ub_residual_thm4", Fraction)
+@factored("ub_residual_thm4")
 def residual_deep_formula(depth: int, width: int) -> Product:
     """The papers' formula for deep residual networks; not a bound.
 

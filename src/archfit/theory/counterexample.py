@@ -1,18 +1,16 @@
 """Which disputed formulas can be tested, and the search for weights that exceed them."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from archfit.theory.arithmetic import (
-    Certified,
+    Product,
     check_heads_fit,
     digits,
     interaction_count,
-    log3,
     symmetric_entries,
 )
 from archfit.theory.bounds import BoundsReport
@@ -21,12 +19,13 @@ from archfit.theory.refusal import refusal
 from archfit.theory.shape import Bound
 from archfit.theory.witness_formula import Plan, grow_plan, monomial_witness
 
-if TYPE_CHECKING:
-    from flint import arb
-
 SEARCH_SECONDS = 10.0
 _ACTIVE_HEADS = 48  # a plan over more takes seconds to grow, and none was needed
 _NO_SEARCH = f"the search goes up to {_ACTIVE_HEADS} heads, and none of so few can"
+_REFUTED = (
+    "explicit weights have a larger separation rank on 2 d_x or more positions, so almost all "
+    "weights of this shape do"
+)
 _OVER_A_VOCABULARY = (
     "explicit weights have a larger separation rank on long enough sequences, since the "
     "vocabulary has more tokens than S has entries"
@@ -47,8 +46,8 @@ class Refutation:
 
 def disputed_bounds() -> list[str]:
     """The names of the bounds whose proofs have a gap."""
-    bounds = (entry for name, entry in ENTRIES.items() if name.startswith("ub_"))
-    return [entry.name for entry in bounds if entry.status == "disputed"]
+    disputed = (name for name, entry in ENTRIES.items() if entry.status == "disputed")
+    return [name for name in disputed if name.startswith("ub_")]
 
 
 def refute_formula(
@@ -62,17 +61,11 @@ def refute_formula(
     if name not in disputed_bounds():
         raise refusal("not-disputed", name=name, names=", ".join(disputed_bounds()))
     entry = ENTRIES[name if "_log3" in name else f"{name}_log3"]
-    formula = entry.function
-    assert isinstance(formula, Certified)
     checked = quantity(entry.name, **inputs).inputs  # its own checks refuse what is no size
     sizes = {entry.words[at]: size for at, size in checked.items() if isinstance(size, int)}
     width = sizes["embedding_rank"] if "embedding_rank" in sizes else sizes["width"]
-    return _find_counterexample(
-        lambda: formula.ball(**sizes),
-        depth=sizes["depth"],
-        width=width,
-        heads=min(heads or sizes.get("heads", width), width),
-    )
+    heads = min(heads or sizes.get("heads", width), width)
+    return _find_counterexample(entry.value(**sizes), sizes["depth"], width, heads)
 
 
 def refute_for_shape(report: BoundsReport) -> Refutation:
@@ -110,43 +103,28 @@ def _reason_against(report: BoundsReport, target: Bound) -> str:
     return ""
 
 
-def _find_counterexample(
-    formula: "Callable[[], arb]", depth: int, width: int, heads: int
-) -> Refutation:
-    """A monomial witness above `formula` (log3, on balls) for this shape, if a search finds one.
+def _find_counterexample(formula_log3: Decimal, depth: int, width: int, heads: int) -> Refutation:
+    """A monomial witness above the value of a formula for this shape, if a search finds one.
 
     Whether one can exist is decided first: with sum E = C over m pairs, prod (E + 1) is at most
-    (C/m + 1)^m. A ball above the formula's ball is then proof, whatever found the weights.
+    (C/m + 1)^m. Certified digits above the formula's are then proof, whatever found the weights.
     """
     check_heads_fit(heads, width=width)
-    formula_log3 = digits(formula)
     active = min(heads, _ACTIVE_HEADS)
     for used, why in ((heads, f"no monomial witness of {heads} heads can"), (active, _NO_SEARCH)):
-        if _largest_witness_log3(depth, used) < formula_log3:
+        m = symmetric_entries(used)
+        largest = Product(powers=[(Fraction(interaction_count(depth), m) + 1, m)])
+        if digits(largest.log3) < formula_log3:
             reason = f"{why} exceed it at depth {depth}"
             return Refutation(refuted=False, formula_log3=formula_log3, reason=reason)
     best, tries = Decimal(0), 0
     deadline = time.monotonic() + SEARCH_SECONDS
     while tries == 0 or time.monotonic() <= deadline:
         plan, entry = grow_plan(depth, active, seed=tries)
-        witness_log3 = monomial_witness.log3(depth, width, len(plan[0]), plan, entry)
+        witness_log3 = digits(monomial_witness(depth, width, len(plan[0]), plan, entry).log3)
         if witness_log3 > formula_log3:
-            return Refutation(
-                refuted=True,
-                formula_log3=formula_log3,
-                witness_log3=witness_log3,
-                plan=plan,
-                entry=entry,
-                reason="explicit weights have a larger separation rank on 2 d_x or more "
-                "positions, so almost all weights of this shape do",
-            )
+            found = {"formula_log3": formula_log3, "witness_log3": witness_log3}
+            return Refutation(refuted=True, reason=_REFUTED, **found, plan=plan, entry=entry)
         best, tries = max(best, witness_log3), tries + 1
     reason = f"the best of {tries} searches stays below it, which proves nothing"
     return Refutation(refuted=False, formula_log3=formula_log3, witness_log3=best, reason=reason)
-
-
-@Certified
-def _largest_witness_log3(depth: int, heads: int) -> "arb":
-    """m log3(C/m + 1), the logarithm of the product when all exponents are equal."""
-    m = symmetric_entries(heads)
-    return log3(Fraction(interaction_count(depth), m) + 1) * m

@@ -1,11 +1,10 @@
 """The upper bound that is true at every depth: count the statistics that one side can send.
 
 The output is sum_a x_{i,a} f_a(S_P + S_Q), with f of degree C(L) in the second moments
-S_P = X_P X_P^T and S_Q of the two sides. Split each term by its degree k in S_P. Terms with
-k <= k0 lie in a space of (P-side polynomials of degree <= k0), the others in one of (Q-side
-polynomials of degree <= C - 1 - k0); the separation rank is at most the sum of the two
-dimensions, for every k0. A residual connection only adds terms of lower degree, so the same
-numbers hold with it.
+S_P = X_P X_P^T and S_Q of the two sides. Terms of degree k <= k0 in S_P lie in a space of P-side
+polynomials of degree <= k0, the others in one of Q-side polynomials of degree <= C - 1 - k0; the
+separation rank is at most the sum of the two dimensions, for every k0. A residual connection only
+adds terms of lower degree, so the same numbers hold with it.
 
 On short sequences the second moments have low rank: with n < d vectors S = X X^T is a symmetric
 matrix of rank n, and fewer of its polynomials are independent. Those of degree j decompose into
@@ -19,12 +18,15 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from archfit.spec.search import first_whole
+from archfit.theory import lazy_flint as flint
 from archfit.theory.arithmetic import (
+    Ball,
+    Product,
     TooManyDigitsError,
     catalogued,
+    factored,
     interaction_count,
     ln,
     ln_multiset,
@@ -32,11 +34,7 @@ from archfit.theory.arithmetic import (
     multiset,
     symmetric_entries,
 )
-from archfit.theory.factored import Product, factored
 from archfit.theory.refusal import refusal, refuse_if
-
-if TYPE_CHECKING:
-    from flint import arb
 
 _MOST_FACTORS = 20_000_000  # of Weyl products: seconds
 _WIDEST_LIMITED_BY_Q = 12  # up to here d multiset(m, 6) >= multiset(m, 7)
@@ -68,7 +66,10 @@ class Split:
             return min(fillings)
         return min([best_split(self.factor, q, C), *fillings])
 
-    def log3(self) -> "arb":
+    def __int__(self) -> int:
+        return self.exact()
+
+    def log3(self) -> Ball:
         """Its logarithm base 3, with the split in the middle, k0 = floor((C - 1) / 2).
 
         The two multisets are equal when C is odd, and neighbours otherwise, so that their ratio is
@@ -82,7 +83,7 @@ class Split:
         return best
 
 
-@factored("ub_stat", int, "ub_stat_simple_log3")
+@factored("ub_stat", "ub_stat_simple_log3")
 def statistics_upper_bound(depth: int, width: int) -> Split:
     """No network of this shape has a larger separation rank, for any N, partition and weights.
 
@@ -128,11 +129,9 @@ def _split_guess(factor: int, variables: int, total: int) -> int:
         return -1
     if total < 2**50:
         return int(total / (1 + math.exp(math.log(factor) / (variables - 2))))
-    from flint import arb, ctx, fmpz
-
-    with ctx.workprec(total.bit_length() + 64):
-        root = arb(factor).root(variables - 2)
-        return int((arb(fmpz(total)) / (root + 1)).mid().floor().unique_fmpz() or 0)
+    with flint.ctx.workprec(total.bit_length() + 64):
+        root = flint.arb(factor).root(variables - 2)
+        return int((flint.arb(total) / (root + 1)).mid().floor().unique_fmpz() or 0)
 
 
 @catalogued("ub_stat_N")
@@ -145,7 +144,7 @@ def statistics_upper_bound_short(depth: int, width: int, inside: int, outside: i
     times one coordinate of the output's own vector.
     """
     if min(inside, outside) >= width:
-        return statistics_upper_bound(depth, width)
+        return int(statistics_upper_bound(depth, width))
     return sum(degree_upper_bounds(depth, width, inside, outside))
 
 
@@ -163,12 +162,9 @@ def degree_upper_bounds(
     if factors > _MOST_FACTORS:
         raise refusal("partitions-too-many", side=min(short_sides), width=width)
     missing = _deficit(width) if one_head and depth == 3 else 0
-    return tuple(
-        min(
-            _with_own_vector(width, inside, k), _without(width, outside, C - k) - missing * (k == 6)
-        )
-        for k in range(C + 1)
-    )
+    of_inside = [_with_own_vector(width, inside, k) for k in range(C + 1)]
+    of_outside = [_without(width, outside, C - k) - missing * (k == 6) for k in range(C + 1)]
+    return tuple(map(min, of_inside, of_outside))
 
 
 def _without(d: int, n: int, j: int) -> int:
@@ -179,18 +175,13 @@ def _without(d: int, n: int, j: int) -> int:
 
 
 def _with_own_vector(d: int, n: int, k: int) -> int:
-    """D_P(k): the same for 2 la with one box more in any row t <= n that keeps it a partition."""
+    """D_P(k): the same for 2 la with one box more, in any row up to n (Pieri's rule)."""
+    everywhere = d * _without(d, n, k)
     if n >= d:
-        return d * multiset(symmetric_entries(d), k)
-    total = 0
-    for la in _partitions(k, n, k):
-        filled = min(n, len(la) + 1)  # a box can only go one row below the last filled one
-        doubled = [2 * part for part in la] + [0] * (filled - len(la))
-        for row in range(filled):
-            if row == 0 or doubled[row - 1] > doubled[row]:
-                mu = tuple(part + (index == row) for index, part in enumerate(doubled))
-                total += _weyl_dimension(mu, d)
-    return total
+        return everywhere
+    full = (la for la in _partitions(k, n, k) if len(la) == n)  # a box can go below them, too
+    below = (_weyl_dimension((*(2 * part for part in la), 1), d) for la in full)
+    return everywhere - sum(below)
 
 
 def _partitions(total: int, parts: int, largest: int) -> Iterator[Partition]:
@@ -257,7 +248,7 @@ def one_head_upper_bound(width: int) -> int:
     return sum(degree_upper_bounds(3, width, width, width, one_head=True))
 
 
-@factored("ub_stat_vocab", int)
+@factored("ub_stat_vocab")
 def statistics_upper_bound_vocabulary(
     depth: int,
     vocab: int,
@@ -288,7 +279,7 @@ def count_variables(vocab: int, embedding_rank: int) -> int:
     return min(vocab, symmetric_entries(embedding_rank) + 1)
 
 
-@factored("ub_fill", int)
+@factored("ub_fill")
 def filling_upper_bound(vocab: int, positions: int) -> Product:
     """No function of N tokens has a larger separation rank: the ways to fill the smaller side.
 
@@ -297,7 +288,7 @@ def filling_upper_bound(vocab: int, positions: int) -> Product:
     return Product(powers=[(vocab, positions // 2)])
 
 
-@factored("ub_stat_pos", int)
+@factored("ub_stat_pos")
 def statistics_upper_bound_positions(depth: int, embedding_rank: int, position_rank: int) -> Split:
     """No network with a rank-r embedding and positions of rank r_e has a larger separation rank.
 

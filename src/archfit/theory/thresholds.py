@@ -1,11 +1,16 @@
 """Where depth stops paying: thresholds of depth, the width that replaces depth, and sizes."""
 
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from archfit.spec.errors import check_choice
+from archfit.theory import continuous_bounds as continuous
+from archfit.theory import lazy_flint as flint
 from archfit.theory.arithmetic import (
+    Ball,
+    Product,
     catalogued,
     certified,
     check_heads_fit,
@@ -16,33 +21,25 @@ from archfit.theory.arithmetic import (
     log3,
     log3_from_ln,
 )
-from archfit.theory.continuous_bounds import (
-    deep_upper_formula,
-    doubled_degree,
-    every_depth_upper_bound,
-    lower_bound,
-    lower_bound_wide_closed_log3,
-    lower_bound_wide_log3,
-)
 from archfit.theory.refusal import refuse_if
-from archfit.theory.statistics_bounds import statistics_upper_bound
-
-if TYPE_CHECKING:
-    from flint import arb
+from archfit.theory.statistics_bounds import Split, statistics_upper_bound
 
 Lower = Literal["closed", "relaxA", "exact"]
-_LOWER = {
-    "closed": lower_bound_wide_closed_log3,
-    "relaxA": lower_bound_wide_log3,
-    "exact": lower_bound.log3,
+_LOWER: dict[str, Callable[[int, int, int], Ball]] = {
+    "closed": continuous.lower_bound_wide_closed_log3,
+    "relaxA": continuous.lower_bound_wide_log3,
+    "exact": lambda depth, width, heads: continuous.lower_bound(depth, width, heads).log3(),
 }
 Upper = Literal["paper", "stat"]
-_UPPER = {"paper": deep_upper_formula.log3, "stat": statistics_upper_bound.log3}
+_UPPER: dict[str, Callable[[int, int], Product | Split]] = {
+    "paper": continuous.deep_upper_formula,
+    "stat": statistics_upper_bound,
+}
 _DEEPEST_EXACT = 7  # up to here both sides are short enough to be compared exactly
 
 
 @certified("depth_threshold")
-def depth_threshold(width: int) -> "arb":
+def depth_threshold(width: int) -> Ball:
     """log3(d_x), the depth up to which the papers say that depth beats width.
 
     Below it both bounds grow doubly exponentially in depth, which is proved. That depth stops
@@ -52,7 +49,7 @@ def depth_threshold(width: int) -> "arb":
 
 
 @certified("depth_threshold_corrected")
-def corrected_depth_threshold(width: int) -> "arb":
+def corrected_depth_threshold(width: int) -> Ball:
     """2 log3(d_x) + log3(2), up to which the proved upper bound grows doubly exponentially.
 
     There C(L) / 2 passes m = d(d+1)/2, that is 3^L = 2 d^2.
@@ -61,7 +58,7 @@ def corrected_depth_threshold(width: int) -> "arb":
 
 
 @certified("bound_transition_depth")
-def bound_transition_depth(width: int) -> "arb":
+def bound_transition_depth(width: int) -> Ball:
     """log3(d_x) + 2 - log3(2), where the two relaxations of the lower bound change places."""
     return log3(Fraction(width, 2)) + 2
 
@@ -74,7 +71,7 @@ def minimal_depth(size: int) -> dict[str, Decimal | int]:
     u e^u = size ln 3 / 6, so u is a Lambert W.
     """
 
-    def ln_width() -> "arb":
+    def ln_width() -> Ball:
         return (ln(3) * size / 6).lambertw() / 2
 
     depth = digits(lambda: log3_from_ln(ln_width()))
@@ -85,7 +82,7 @@ def minimal_depth(size: int) -> dict[str, Decimal | int]:
 @certified("required_width")
 def required_width(
     deep_depth: int, deep_width: int, heads: int, shallow_depth: int, lower: Lower
-) -> "arb":
+) -> Ball:
     """The width below which a shallow network cannot reach the deep one's separation rank.
 
         (w + H)^C(L_shallow) = 3^lower,   lower = log3 of the deep network's lower bound
@@ -93,15 +90,15 @@ def required_width(
     The paper's printed 2e17 and 2e5 (d = 1000, H = 16, L = 6 against 2 and 3) are `relaxA`.
     """
     check_choice(list(_LOWER), lower=lower)
-    deep = _LOWER[lower].ball(deep_depth, deep_width, heads)
+    deep = _LOWER[lower](deep_depth, deep_width, heads)
     exponent = deep / interaction_count(shallow_depth)
     width = (exponent * ln(3)).expm1() - (heads - 1)
     if width.contains(0) and max(deep_depth, shallow_depth) <= _DEEPEST_EXACT:
-        n, lam = (deep_width - heads) // 2, doubled_degree(deep_depth)
+        n, lam = (deep_width - heads) // 2, continuous.doubled_degree(deep_depth)
         bases = {
             "closed": Fraction(deep_width - heads, 2 * lam) ** lam,
             "relaxA": (1 + Fraction(n - 1, lam)) ** lam,
-            "exact": Fraction(lower_bound(deep_depth, deep_width, heads)),
+            "exact": continuous.lower_bound(deep_depth, deep_width, heads).exact(),
         }
         if bases[lower] == heads ** interaction_count(shallow_depth):
             return ln(1)
@@ -111,19 +108,17 @@ def required_width(
 @catalogued("required_width_int")
 def required_width_integer(deep_depth: int, deep_width: int, heads: int, shallow_depth: int) -> int:
     """The least whole width w >= 0 with (w + H)^C(L_shallow) >= the deep lower bound, exactly."""
-    deep = lower_bound(deep_depth, deep_width, heads)
+    deep = int(continuous.lower_bound(deep_depth, deep_width, heads))
     return max(0, _root_above(deep, interaction_count(shallow_depth)) - heads)
 
 
 def _root_above(value: int, degree: int) -> int:
     """The least x >= 0 with x^degree >= value."""
-    from flint import fmpz
-
     if value <= 1:
         return value
     if degree >= value.bit_length():
         return 2
-    below = int(fmpz(value).root(degree))
+    below = int(flint.fmpz(value).root(degree))
     return below if below**degree == value else below + 1
 
 
@@ -146,9 +141,9 @@ def shallow_equivalent(
     is_shallow = 3**deep_depth <= deep_width
     refuse_if(is_shallow, "below-threshold", deep_depth, width=deep_width, least=threshold + 1)
 
-    def limit() -> "arb":
-        every_depth = every_depth_upper_bound.log3.ball(deep_depth, deep_width, heads)
-        return every_depth.min(_UPPER[upper].ball(deep_depth, deep_width))
+    def limit() -> Ball:
+        every_depth = continuous.every_depth_upper_bound(deep_depth, deep_width, heads)
+        return every_depth.log3().min(_UPPER[upper](deep_depth, deep_width).log3())
 
     def lower_log3(depth: int, width: int) -> Decimal:
         n = (width - heads) // 2

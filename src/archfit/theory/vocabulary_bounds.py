@@ -9,13 +9,19 @@ points on a sphere whose powers are independent.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement, count
 
-from archfit.theory.arithmetic import catalogued, check_heads_fit, check_sizes, multiset
+from archfit.theory import lazy_flint as flint
+from archfit.theory.arithmetic import (
+    Product,
+    catalogued,
+    check_heads_fit,
+    check_sizes,
+    factored,
+    multiset,
+)
 from archfit.theory.continuous_bounds import doubled_degree
-from archfit.theory.factored import Product, factored
 from archfit.theory.refusal import refusal, refuse_if
 
 _DEEPEST_SEARCH = 6  # degree 81
@@ -27,7 +33,7 @@ _PRIME = 2**61 - 1
 Point = tuple[int, ...]
 
 
-@factored("ub_vocab_statement", int)
+@factored("ub_vocab_statement")
 def vocabulary_formula(depth: int, embedding_rank: int, position_rank: int) -> Product:
     """The formula of the statement; not a bound.
 
@@ -37,7 +43,7 @@ def vocabulary_formula(depth: int, embedding_rank: int, position_rank: int) -> P
     return Product(powers=[(T + 1, total)], multisets=[(total, T), (4, T)])
 
 
-@factored("ub_vocab_proof", Fraction)
+@factored("ub_vocab_proof")
 def vocabulary_proof_formula(depth: int, embedding_rank: int, position_rank: int) -> Product:
     """The tighter formula at the end of the proof; not a bound.
 
@@ -50,7 +56,7 @@ def vocabulary_proof_formula(depth: int, embedding_rank: int, position_rank: int
     return Product(powers=powers, multisets=[(sum(ranks), T), (4, T)])
 
 
-@factored("lb_vocab", int)
+@factored("lb_vocab")
 def vocabulary_lower_bound(depth: int, width: int, heads: int, embedding_rank: int) -> Product:
     """Almost all weights reach at least this separation rank, if the vocabulary is large enough.
 
@@ -66,7 +72,7 @@ def vocabulary_lower_bound(depth: int, width: int, heads: int, embedding_rank: i
     return Product(multisets=[terms], if_zero=zero)
 
 
-@factored("lb_vocab_long", int)
+@factored("lb_vocab_long")
 def long_sequence_lower_bound(depth: int, heads: int, embedding_rank: int) -> Product:
     """Almost all weights reach this with a vocabulary of r tokens, if the sequence is long enough.
 
@@ -80,7 +86,7 @@ def long_sequence_lower_bound(depth: int, heads: int, embedding_rank: int) -> Pr
 @catalogued("lb_vocab_min_V")
 def vocabulary_needed(depth: int, width: int, heads: int, embedding_rank: int) -> int:
     """The vocabulary size from which the lower bound is proved, 2 multiset(...) + 1."""
-    return 2 * vocabulary_lower_bound(depth, width, heads, embedding_rank) + 1
+    return 2 * int(vocabulary_lower_bound(depth, width, heads, embedding_rank)) + 1
 
 
 @catalogued("lemma7_N")
@@ -94,7 +100,7 @@ def positions_needed(depth: int, heads: int, embedding_rank: int) -> int:
     """
     d, lam = _long_terms(depth, heads, embedding_rank)
     refuse_if(depth > _DEEPEST_SEARCH, "degree-too-large", depth, most=_DEEPEST_SEARCH)
-    return 2 * d * smallest_full_rank_sphere(d, lam).largest_entry
+    return 2 * d * max(map(max, smallest_full_rank_sphere(d, lam)))
 
 
 def _long_terms(depth: int, heads: int, embedding_rank: int) -> tuple[int, int]:
@@ -103,27 +109,14 @@ def _long_terms(depth: int, heads: int, embedding_rank: int) -> tuple[int, int]:
     return d, doubled_degree(depth)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Sphere:
-    """The smallest sphere with full rank, and the first of its points that span."""
-
-    squared_norm: int
-    points: tuple[Point, ...]
-
-    @property
-    def largest_entry(self) -> int:
-        """E of lemma 7."""
-        return max(max(point) for point in self.points)
-
-
 @catalogued("lemma8_smallest_c")
 def smallest_squared_norm(dimension: int, degree: int) -> int:
     """The least c such that the points of squared norm c have full Veronese rank."""
-    return smallest_full_rank_sphere(dimension, degree).squared_norm
+    return sum(x * x for x in smallest_full_rank_sphere(dimension, degree)[0])
 
 
-def smallest_full_rank_sphere(dimension: int, degree: int) -> Sphere:
-    """The smallest c, and points of norm c whose degree-lambda monomials have full rank.
+def smallest_full_rank_sphere(dimension: int, degree: int) -> tuple[Point, ...]:
+    """Points of the smallest squared norm c whose degree-lambda monomials have full rank.
 
     For c = 1, 2, ...: all nonnegative integer points with squared norm c, in lexicographic
     order; full rank means multiset(dimension, degree); points that raise the rank are kept.
@@ -142,7 +135,7 @@ def smallest_full_rank_sphere(dimension: int, degree: int) -> Sphere:
         if wanted <= len(points) <= _MOST_POINTS:
             kept = _points_that_raise_the_rank(points, degree)
             if len(kept) == wanted:
-                return Sphere(squared_norm=squared_norm, points=kept)
+                return kept
     raise refusal("no-sphere", dimension, degree=degree)
 
 
@@ -164,14 +157,12 @@ def _points_that_raise_the_rank(points: list[Point], degree: int) -> tuple[Point
     A rank mod a prime is never too large, so a full one is proof that the kept points span; a
     deficient one is asked again over the integers before the sphere is given up.
     """
-    from flint import fmpz_mat, nmod_mat
-
     powers = [
         [math.prod(chosen) for chosen in combinations_with_replacement(point, degree)]
         for point in points
     ]
-    monomials = fmpz_mat(powers).transpose()
-    reduced, rank = nmod_mat(monomials, _PRIME).rref()
+    monomials = flint.fmpz_mat(powers).transpose()
+    reduced, rank = flint.nmod_mat(monomials, _PRIME).rref()
     if rank < monomials.nrows() and monomials.rank() < monomials.nrows():
         return ()
     pivots = (

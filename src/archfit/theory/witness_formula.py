@@ -1,23 +1,40 @@
-"""Weights whose output is one monomial in the second moments: the disproof of theorem 2.
+"""Ranks that explicit weights reach: one monomial in the second moments, and chains under a mask.
 
-Take d_a = 1. In layer l, head h uses W^O = e_h, W^V = e_p^T, W^K = e_q^T, W^Q = e_h^T with
-(p, q) = plan[l][h]. Then F_l is diagonal, F_l = diag(g_0, ..., g_(H-1)), and
+A monomial disproves theorem 2. Take d_a = 1. In layer l, head h uses W^O = e_h, W^V = e_p^T,
+W^K = e_q^T, W^Q = e_h^T with (p, q) = plan[l][h]. Then F_l is diagonal,
+F_l = diag(g_0, ..., g_(H-1)), and
 
     g_h <- g_h g_p g_q S_pq,   so that   y_h = x_{i,h} prod_{a<=b} S_ab^E_ab,  sum E = C(L).
 
 With n_P, n_Q >= d_x the entries of S_P are algebraically independent, and expanding each
 (S_P + S_Q)_ab^E_ab gives separation rank prod (E_ab + 1), exactly. Being reached at one point,
 it is a lower bound for almost all weights.
+
+In a chain every layer multiplies a summary of the prefix of its own into one output: 3^(order L^2)
+at fixed width; docs/theory.md has the proof, and `archfit witness` the weights of both.
 """
 
 import math
 import random
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, count
 
-from archfit.theory.arithmetic import check_heads_fit
-from archfit.theory.factored import Product, factored
+from archfit.theory import lazy_flint as flint
+from archfit.theory.arithmetic import (
+    EXACT_DIGITS,
+    Ball,
+    Product,
+    TooManyDigitsError,
+    catalogued,
+    certified,
+    check_heads_fit,
+    factored,
+    ln,
+    log3_from_ln,
+    power,
+)
+from archfit.theory.causal_bounds import PrefixNetwork
 from archfit.theory.refusal import refusal, refuse_if
 
 Pair = tuple[int, int]
@@ -27,6 +44,54 @@ Plan = Sequence[Layer]  # one layer after the other; the last is repeated up to 
 _MOST_SINGLE_LAYERS = 5000
 _GROWN_LAYERS = 24  # then the best entry repeats itself, which triples every exponent
 _PAIRS_TRIED = 12  # for each head and layer; trying all of them finds less, being less random
+
+
+@catalogued("lb_causal_chain")
+def causal_chain_lower_bound(depth: int, chains: int = 1) -> int:
+    """Almost all weights reach this between a prefix and the rest: 3^(order L^2) at fixed width.
+
+        ( prod_{j=0..L'-2} (2^j + 1) )^g,   L' = L - ceil(log3 g),   for g chains
+
+    It needs d_x, H >= 4g + 1, r >= 2g + 1, n_A >= L' - 1 and n_B >= L'.
+    """
+    layers = chain_layers(depth, chains)
+    if chains * layers**2 * math.log10(2) / 2 > EXACT_DIGITS:
+        raise TooManyDigitsError(f"the chain of depth {depth}")
+    return power(math.prod(2**j + 1 for j in range(layers - 1)), chains)
+
+
+@certified("lb_causal_chain_log3")
+def causal_chain_lower_bound_log3(depth: int, chains: int = 1) -> Ball:
+    """Logarithm base 3 of the rank that chains reach."""
+    last = chain_layers(depth, chains) - 1
+    kept = min(last, flint.ctx.prec)
+    factors = ((flint.arb(2) ** -j).log1p() for j in range(kept))
+    total = sum(factors, ln(2) * (last * (last - 1) // 2))
+    if kept < last:  # the rest is below sum 2^-j
+        total += flint.arb(0, 1) * flint.arb(2) ** (1 - kept)
+    return log3_from_ln(total * chains)
+
+
+def chain_layers(depth: int, chains: int) -> int:
+    """L' = L - ceil(log3 g): what the layers that multiply the chains leave to each."""
+    joining = next(layers for layers in count() if 3**layers >= chains)
+    is_shallow, least = depth - joining < 2, joining + 2
+    refuse_if(is_shallow, "too-shallow-for-chains", depth, chains=chains, least=least)
+    return depth - joining
+
+
+def most_chains(net: PrefixNetwork) -> int:
+    """The number of chains with the largest bound that fits a network; 0 if none does."""
+    room = min((min(net.width, net.heads) - 1) // 4, (net.rank - 1) // 2)
+    n_A, n_B = (net.depth if n is None else n for n in (net.prefix, net.continuation))
+    best, found = 0.0, 0
+    # As many joining layers leave the same L', where the bound grows with g: the largest is tried.
+    for g in {min(room, 3**joining) for joining in range(net.depth - 1)}:
+        layers = chain_layers(net.depth, g)
+        log = g * sum(math.log(2**j + 1) for j in range(layers - 1))
+        if n_A >= layers - 1 and n_B >= layers and log > best:
+            best, found = log, g
+    return found
 
 
 def example_plan() -> Plan:
@@ -42,7 +107,7 @@ def example_plan() -> Plan:
     )
 
 
-@factored("monomial_witness", int)
+@factored("monomial_witness")
 def monomial_witness(depth: int, width: int, heads: int, plan: Plan, entry: int = 0) -> Product:
     """The separation rank that these explicit weights have, prod (E_ab + 1).
 

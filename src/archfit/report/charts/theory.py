@@ -103,7 +103,7 @@ def growth_chart(measured: Sequence[Measurement], page: Layout) -> altair.VConca
     """log10 of the rank against depth: one line a width, then the bounds, a panel a width."""
     rows: list[dict[str, Any]] = []
     for each in measured:
-        network, partition = each.experiment.network, each.experiment.partition
+        network, partition = each.experiment, each.experiment.partition
         if len(partition.inside) + len(partition.outside) == 2 * network.width:  # else too few
             row = _growth_row(network.width, network.depth, each.rank)
             rows.append(row | {"rank": f"{each.rank:,}"})
