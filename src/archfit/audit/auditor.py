@@ -17,8 +17,7 @@ from archfit.audit.model import Model, model_of_run
 from archfit.audit.targets import INDEX, ModelFiles, find_target
 from archfit.audit.zoo import zoo_model
 from archfit.spec import RunSpec, load_file
-from archfit.spec.bounded_json import read_object
-from archfit.spec.files import CONFIG, LARGEST_SPEC
+from archfit.spec.files import CONFIG, LARGEST_SPEC, read_object
 
 MOST_CONFIG_BYTES = 16 * 10**6  # some list their labels; none of those seen has 1 MB
 Json = dict[str, object]

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from archfit.spec import open_regular
-from archfit.spec.bounded_json import parse_object, read_object
+from archfit.spec.codec import parse_object
 from archfit.spec.errors import brief
+from archfit.spec.files import open_regular, read_object
 
 LENGTH_BYTES = 8
 # What Python makes of much JSON fills gigabytes. This is room for 100,000 tensors; larger

@@ -11,7 +11,6 @@ tokens ask for few layers: where a model does not say how many it has, they are 
 """
 
 import math
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -26,7 +25,7 @@ from archfit.advise.redundancy import Redundancy, attention_redundancy, rank_red
 from archfit.advise.shapes import GPU_MULTIPLE, LARGE, TABLES_AT_MOST, Knowledge
 from archfit.audit.model import TABLES, Model, Stack
 from archfit.spec.architecture import BlockFamily
-from archfit.spec.files import packed_file
+from archfit.spec.files import packed_table
 
 Severity = Literal["high", "medium", "low"]
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
@@ -39,7 +38,7 @@ TOKENS = 20.0, 320.0  # a parameter: nobody says how many a network saw
 SIZES_A_DOUBLING = 2  # of networks, at which depths are looked up
 CHARTED = 1e6, 1e12  # the sizes of a chart
 NARROW = 16  # dimensions of a head
-WORDS = tomllib.loads(packed_file("findings.toml").read_text(encoding="utf-8"))  # of each finding
+WORDS = packed_table("findings.toml")  # of each finding
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,8 @@
 """Options that several commands share, each written once, and commands' options as one value."""
 
 import functools
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
-from functools import cache
-from importlib import resources
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_origin, get_type_hints
@@ -15,6 +12,7 @@ from typer.models import ParameterInfo
 
 from archfit.cli.output import MANNER, Manner
 from archfit.spec.errors import InvalidValue
+from archfit.spec.files import packed_table
 from archfit.spec.run_options import NAMES_OF_FIELD
 from archfit.spec.sizes import parse_bytes, parse_size
 
@@ -96,11 +94,9 @@ def _parameter(name: str, kind: object, default: object) -> Parameter:
     return Parameter(name, Parameter.KEYWORD_ONLY, default=given, annotation=kind)
 
 
-@cache
 def all_words() -> dict[str, dict[str, Any]]:
     """What resources/options.toml says of each command."""
-    file = resources.files("archfit.resources").joinpath("options.toml")
-    return tomllib.loads(file.read_text(encoding="utf-8"))
+    return packed_table("options.toml")
 
 
 def _option(words: Mapping[str, str], said: Mapping[str, str], *, is_flag: bool) -> ParameterInfo:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from archfit.data.shards import BLOCK_BYTES, DIGEST_BYTES
 from archfit.spec import lazy_numpy as np
-from archfit.spec.bounded_json import read_object
 from archfit.spec.data_kinds import DATA_KINDS, LARGEST_VOCAB
 from archfit.spec.files import (
     CHECKSUMS,
@@ -27,6 +26,7 @@ from archfit.spec.files import (
     TOKENIZER,
     TRAIN_TOKENS,
     read_bounded,
+    read_object,
     write_whole,
 )
 from archfit.spec.lazy_numpy import NDArray

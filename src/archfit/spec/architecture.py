@@ -10,20 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from archfit.spec.counting import (
-    BARE_STYLE,
-    GPT2_STYLE,
-    LLAMA_STYLE,
-    QWEN3_STYLE,
-    BlockStyle,
-    NetworkSizes,
-    Parts,
-    table_weights,
-)
+from archfit.spec import counting
+from archfit.spec.counting import BlockStyle, NetworkSizes
 from archfit.spec.errors import InvalidValue, check_at_least, check_choice, check_type
 from archfit.spec.parts import (
     Attention,
-    Factorised,
     Full,
     Head,
     Input,
@@ -109,9 +100,7 @@ class Architecture:
             raise InvalidValue("positions", tag, rule, f"use {usual}")
         if isinstance(self.head, Tied) and getattr(self.input, "encoding", "") == "scalar":
             predictions, dimensions = self.input.predictions, self.input.dimensions
-            rule = (
-                f"needs {predictions} rows, one a prediction, and a scalar patch has {dimensions}"
-            )
+            rule = f"needs {predictions} rows, one each, and a scalar patch has {dimensions}"
             raise InvalidValue("head", "tied", rule, "use a full head or one-hot patches")
         if self.objective == "masked" and isinstance(self.input, Patches):
             rule = f"hides single tokens, and a position has {self.input.size}"
@@ -173,10 +162,10 @@ class Architecture:
     def style(self) -> BlockStyle:
         """What a block stores beside its matrices."""
         if isinstance(self.attention, Linear):
-            return BARE_STYLE
+            return counting.BARE_STYLE
         if self.block == "gpt2":
-            return GPT2_STYLE
-        return QWEN3_STYLE if self.qk_norm else LLAMA_STYLE
+            return counting.GPT2_STYLE
+        return counting.QWEN3_STYLE if self.qk_norm else counting.LLAMA_STYLE
 
     @property
     def sizes(self) -> NetworkSizes:
@@ -218,17 +207,6 @@ class Architecture:
         return int(self.sizes.total)
 
     @property
-    def parts(self) -> Parts:
-        """All parameters by where they are."""
-        sizes = self.sizes
-        return Parts(
-            blocks=int(sizes.block_matrices),
-            biases_and_norms=int(sizes.biases_and_norms),
-            embedding=int(sizes.embedding),
-            total=int(sizes.total),
-        )
-
-    @property
     def training_flops_per_position(self) -> int:
         """Floating point operations to train on one position, forward and backward.
 
@@ -238,7 +216,13 @@ class Architecture:
         position table is multiplied once a batch and left out.
         """
         attention = 12 * self.depth * self.heads * self.head_dim * self.context
-        return 6 * (self.block_params + self._multiplied_table_weights) + attention
+        inner, width = self.embedding.inner_size, self.width
+        table = head = counting.table_weights(self.input.dimensions, width, inner)
+        if not isinstance(self.head, Tied):
+            head = counting.table_weights(self.input.predictions, width, self.head.inner_size)
+        is_looked_up = getattr(self.input, "encoding", "") != "scalar"
+        entering = (inner or 0) * width if is_looked_up else table
+        return 6 * (self.block_params + head + entering) + attention
 
     @property
     def training_flops_per_token(self) -> float:
@@ -256,20 +240,6 @@ class Architecture:
         hidden = (3 if self.style.is_gated else 2) * self.feed_forward
         block = 2 * self.width + attention + hidden
         return self.context * (self.depth * block + 2 * self.input.predictions)
-
-    @property
-    def _multiplied_table_weights(self) -> int:
-        """Weights of head and embedding that are multiplied, not looked up."""
-        table = table_weights(self.input.dimensions, self.width, self.embedding.inner_size)
-        head = table
-        if not isinstance(self.head, Tied):
-            head = table_weights(self.input.predictions, self.width, self.head.inner_size)
-        is_looked_up = isinstance(self.input, Tokens) or self.input.encoding == "one-hot"
-        if not is_looked_up:
-            return head + table
-        if isinstance(self.embedding, Factorised):
-            return head + self.embedding.inner * self.width
-        return head
 
 
 def grouping_error(heads: int, kv_heads: int) -> InvalidValue:

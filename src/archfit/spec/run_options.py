@@ -4,8 +4,8 @@
 """
 
 import math
-from dataclasses import dataclass, replace
-from typing import get_args
+from dataclasses import dataclass, fields, replace
+from typing import Any, get_args
 
 from archfit.spec.architecture import Architecture, BlockFamily, gated_units, head_dim_of
 from archfit.spec.errors import InvalidValue, check_at_least, check_choice
@@ -84,12 +84,8 @@ class RunOptions:
 
     def spec(self, *, vocab: int, data_hash: str, seed: int) -> RunSpec:
         """The run, on data that has this vocabulary and hash."""
-        return RunSpec(
-            architecture=self.architecture(vocab),
-            data_hash=data_hash,
-            recipe=self.recipe(),
-            seed=seed,
-        )
+        shape, recipe = self.architecture(vocab), self.recipe()
+        return RunSpec(architecture=shape, data_hash=data_hash, recipe=recipe, seed=seed)
 
     def architecture(self, vocab: int) -> Architecture:
         """The network, for this vocabulary."""
@@ -101,23 +97,20 @@ class RunOptions:
         if self.block == "llama" and self.position_inner is not None:
             rule = "is the rank of a table, and a block of llama has rotary positions"
             raise InvalidValue("position_inner", self.position_inner, rule, "leave it out")
-        return Architecture(
-            depth=self.depth,
-            width=self.width,
-            heads=self.heads,
-            head_dim=head_dim,
-            attention=attention,
-            feed_forward=self._hidden_units(head_dim),
-            context=self.context,
-            input=self._input(vocab),
-            embedding=table_of(self.embedding_inner),
-            positions=Rotary() if self.block == "llama" else table_of(self.position_inner),
-            head=self._head(),
-            block=self.block,  # type: ignore[arg-type]  # it checks
-            kv_heads=self.kv_heads,
-            qk_norm=self.qk_norm,
-            objective=self.objective,  # type: ignore[arg-type]  # it checks
-        )
+        others = {
+            "head_dim": head_dim,
+            "attention": attention,
+            "feed_forward": self._hidden_units(head_dim),
+            "input": self._input(vocab),
+            "embedding": table_of(self.embedding_inner),
+            "positions": Rotary() if self.block == "llama" else table_of(self.position_inner),
+            "head": self._head(),
+        }
+        return Architecture(**self._fields_of(Architecture) | others)
+
+    def _fields_of(self, kind: type) -> dict[str, Any]:
+        """The options that are called like fields of `kind`, which checks them."""
+        return {each.name: getattr(self, each.name, None) for each in fields(kind)}
 
     def _hidden_units(self, head_dim: int) -> int:
         """Those asked for; else 4 width, 8/3 width where they are gated, 0 for linear attention."""
@@ -173,24 +166,18 @@ class RunOptions:
         check_at_least(1, width=self.width, depth=self.depth)
         check_choice(get_args(BlockFamily), block=self.block)
         tenth, is_scaled = self.steps // 10, self.rule == "fan-in"
-        warmup = 3 * self.steps // 10 if is_scaled else tenth
-        usual_beta2 = 0.95 if is_scaled else 0.999
-        return Recipe(
-            steps=self.steps,
-            batch_sequences=self.batch,
-            warmup_steps=warmup if self.warmup is None else self.warmup,
-            peak_learning_rate=self._rate(),
-            learning_rate_rule=self.rule,  # type: ignore[arg-type]  # it checks
-            weight_decay=self.weight_decay,
-            beta1=self.beta1,
-            beta2=usual_beta2 if self.beta2 is None else self.beta2,
-            gradient_clip=self.gradient_clip,
-            dropout=self.dropout,
-            precision=self.precision,  # type: ignore[arg-type]  # it checks
-            evaluation_steps=max(1, tenth) if self.evaluate_every is None else self.evaluate_every,
-            evaluation_sequences=self.evaluation_sequences,
-            full_context_tokens=self.full_context_tokens,
-        )
+        warmup, usual_beta2 = (3 * self.steps // 10, 0.95) if is_scaled else (tenth, 0.999)
+        others = {
+            "batch_sequences": self.batch,
+            "warmup_steps": warmup if self.warmup is None else self.warmup,
+            "peak_learning_rate": self._rate(),
+            "learning_rate_rule": self.rule,
+            "beta2": usual_beta2 if self.beta2 is None else self.beta2,
+            "evaluation_steps": max(1, tenth)
+            if self.evaluate_every is None
+            else self.evaluate_every,
+        }
+        return Recipe(**self._fields_of(Recipe) | others)
 
     def _input(self, vocab: int) -> Input:
         if self.objective == "masked":

@@ -20,7 +20,7 @@ from archfit.audit.zoo import zoo_model
 from archfit.report.charts import DEEPEST_BOUNDS
 from archfit.report.plan_document import plan_document as document_of_plan
 from archfit.report.theory_document import bounds_json
-from archfit.spec.bounded_json import parse_object
+from archfit.spec.codec import parse_object
 from archfit.spec.files import packed_file
 from archfit.spec.sizes import parse_bytes, parse_size
 from archfit.theory.bounds import bounds_report
