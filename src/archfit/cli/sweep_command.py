@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, TypeAlias, get_args
 
 import typer
 
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 SLURM_TASKS = 8
 SOME_FAILED = 1  # exit status
+STORED = ".json"  # ends a sweep.json, which says itself what to train
+Wanted: TypeAlias = tuple[str, PreparedData, Tokenisation]  # label, data and what is made of them
 
 
 @with_words("sweep", sweeps=["".join(asked())], on_a_gpu=[str(WORKERS_ON_A_GPU)])
@@ -65,12 +67,12 @@ def sweep(
     """
     request = chosen(SweepRequest, invocation, data=tuple(data or ()))
     if dry_run:
-        return show(cells_document(request.counted()))
+        return show(cells_document(request.sweep()))
     if out is None:
         raise ValueError("--out is missing; name the folder that the sweep is to have")
     options = chosen(RunnerOptions, invocation, out=out.resolve(), data_folders=())
     _check_runner(workers, ray, slurm)
-    opened = open_sweep(out, request.with_data(out))
+    opened = open_sweep(out, request.sweep(out))
     if slurm is not None:
         return _write_slurm(slurm, workers or SLURM_TASKS, opened, options)
     say_beyond_rates(opened.specs)
@@ -158,63 +160,52 @@ class SweepRequest:
         check_choice(rules, learning_rate_rule=self.learning_rate_rule)
         if self.seeds is not None and not 1 <= self.seeds <= MOST_SEEDS:
             raise ValueError(f"--seeds {self.seeds} is not in 1..{MOST_SEEDS}; each is a run")
-        if self.which not in NAMED and not self.which.endswith((".json", ".toml")):
+        if self.which not in NAMED and not self.which.endswith((STORED, ".toml")):
             raise ValueError(
                 f"sweep {self.which!r} is unknown; use {', '.join(NAMED)}, or a .toml file"
             )
         self._check_is_not_said_by_the_file()
         self._check_kind()
 
-    def with_data(self, out: Path) -> Sweep:
-        """The sweep on its data, which are prepared where they are missing."""
-        if self.is_stored:
-            return _moved(read_sweep(Path(self.which)), self.data)
-        if self.which not in NAMED:
-            self.counted()  # a file that is wrong is refused before anything is prepared
-            return self._from_file(_labelled(self._given_data(out)))
-        given = self._given_data(out)
-        corpora = _corpora(
-            (label, retokenise.retokenised(data, out / "data" / label, wanted))
-            for label, data, wanted in self._wanted(given)
-        )
-        made = [open_prepared(Path(corpus.folder)) for corpus in corpora]
-        return self._named(corpora, made)
+    def sweep(self, out: Path | None = None) -> Sweep:
+        """The sweep on its data, made in `out` where they are missing; without it only counted."""
+        if self.which.endswith(STORED):
+            stored = read_sweep(Path(self.which))
+            return stored if out is None else _moved(stored, self.data)
+        is_named = self.which in NAMED
+        if out is not None and not is_named:
+            self.sweep()  # a file that is wrong is refused before anything is prepared
+        given = self._wanted(self._given_data(out))
+        if out is not None:
+            given = [
+                (label, retokenise.retokenised(data, out / "data" / label, wanted), AsGiven())
+                for label, data, wanted in given
+            ]
+        usual = counted_corpora(self.which if is_named else "levine-depth", self.scale)
+        corpora = _corpora(given) if given else usual
+        sweep = self._named(corpora, given) if is_named else self._from_file(corpora)
+        return at_neighbouring_rates(sweep) if self.tune else sweep
 
-    def counted(self) -> Sweep:
-        """The sweep on the data given, or on the vocabularies it asks for."""
-        if self.is_stored:
-            return read_sweep(Path(self.which))
-        given = [open_prepared(folder) for folder in self.data]
-        if self.which not in NAMED:
-            corpora = _labelled(given) if given else counted_corpora("levine-depth", self.scale)
-            return self._from_file(corpora)
-        corpora = self._counted(given) if given else counted_corpora(self.which, self.scale)
-        return self._named(corpora, given)
-
-    def _given_data(self, out: Path) -> list[PreparedData]:
+    def _given_data(self, out: Path | None) -> list[PreparedData]:
         """What the user gave; without it the sample, which is enough for smoke only."""
-        if not self.data and self.scale != "smoke":
+        if self.data or out is None:
+            return [open_prepared(folder) for folder in self.data]
+        if self.scale != "smoke":
             raise ValueError(
                 f"--scale {self.scale} needs more text than the sample has; prepare data by "
                 "archfit data prepare SOURCE --kind … --out DIR, and give --data DIR"
             )
-        if not self.data:
-            return [prepare_data(SAMPLE, out / "data" / "bytes", DataSettings(kind="text")).data]
-        return [open_prepared(folder) for folder in self.data]
+        return [prepare_data(SAMPLE, out / "data" / "bytes", DataSettings(kind="text")).data]
 
-    def _named(self, corpora: tuple[Corpus, ...], data: Sequence[PreparedData]) -> Sweep:
+    def _named(self, corpora: tuple[Corpus, ...], given: list[Wanted]) -> Sweep:
         """A named sweep, without runs that would read their data more often than it allows."""
         numbers = sweep_numbers(self.which, self.scale)
         changes = {"precision": self.precision, "learning_rate_rule": self.learning_rate_rule}
-        sweep = named_sweep(
-            self.which,
-            self.scale,
-            corpora,
-            seeds=range(self.seeds or numbers["seeds"]),
-            changes={name: word for name, word in changes.items() if word != "auto"},
-        )
+        changes = {name: word for name, word in changes.items() if word != "auto"}
+        seeds = range(self.seeds or numbers["seeds"])
+        sweep = named_sweep(self.which, self.scale, corpora, seeds=seeds, changes=changes)
         if (epochs := numbers.get("most_epochs")) is not None:
-            most = {each.data_hash: epochs * len(each.tokens("train")) for each in data}
+            most = {data.data_hash: epochs * len(data.tokens("train")) for _, data, _ in given}
             tokens = {spec: spec.training_tokens for spec in sweep.specs}
             kept = [spec for spec in tokens if tokens[spec] <= most.get(spec.data_hash, math.inf)]
             if not kept:
@@ -223,28 +214,18 @@ class SweepRequest:
                     f"data {epochs} times at most, and these have too few; give more data"
                 )
             sweep = replace(sweep, specs=tuple(kept), data=used_corpora(sweep.data, kept))
-        sweep = replace(sweep, kind=self.kind or "")
-        return at_neighbouring_rates(sweep) if self.tune else sweep
+        return replace(sweep, kind=self.kind or "")
 
     def _from_file(self, corpora: tuple[Corpus, ...]) -> Sweep:
         usual = "bfloat16" if gpus() else "float32"
         precision = usual if self.precision == "auto" else self.precision
-        sweep = read_sweep_file(Path(self.which), corpora, precision)
-        return at_neighbouring_rates(sweep) if self.tune else sweep
+        return read_sweep_file(Path(self.which), corpora, precision)
 
-    def _counted(self, given: list[PreparedData]) -> tuple[Corpus, ...]:
-        """What a named sweep on these data would be trained on, before any of it is made."""
-        corpora = {}
-        for label, data, wanted in self._wanted(given):
-            vocab = retokenise.expected_vocab(data, wanted)
-            is_made = isinstance(wanted, AsGiven) or wanted == retokenise.given_tokenisation(data)
-            found = data.data_hash if is_made else f"{vocab:064x}"  # a stand-in: there is none yet
-            kind = data.kind
-            corpora[found] = Corpus(label=label, kind=kind, vocab=vocab, hash=found, folder="")
-        return tuple(corpora.values())
-
-    def _wanted(self, given: list[PreparedData]) -> list[tuple[str, PreparedData, Tokenisation]]:
-        """Labels, and what a named sweep makes of which data."""
+    def _wanted(self, given: list[PreparedData]) -> list[Wanted]:
+        """Labels, and what a sweep makes of which data."""
+        as_given: list[Wanted] = [(it.folder.resolve().name, it, AsGiven()) for it in given]
+        if self.which not in NAMED:
+            return as_given
         numbers = sweep_numbers(self.which, self.scale)
         wanted = numbers["vocabularies"]
         takes_several = wanted != "as given" and len(wanted) > 1
@@ -253,8 +234,8 @@ class SweepRequest:
                 f"--data names {len(given)} data sets, and {self.which} asks about one; give one "
                 "of them"
             )
-        if len(given) > 1 or not takes_several:
-            return [(data.folder.resolve().name, data, AsGiven()) for data in given]
+        if len(given) != 1 or not takes_several:
+            return as_given
         (data,) = given
         if wanted == "as given and grouped":  # text as BPE, sequences as k-mers, others as they are
             if data.kind != "text" and data.units != "letters":
@@ -271,7 +252,7 @@ class SweepRequest:
         if self.which in NAMED:
             return
         usual: dict[str, object] = {"scale": "smoke", "seeds": None, "learning_rate_rule": "auto"}
-        usual |= {"precision": "auto", "tune": False} if self.is_stored else {}
+        usual |= {"precision": "auto", "tune": False} if self.which.endswith(STORED) else {}
         usual |= {"kind": None}
         for name, value in usual.items():
             if getattr(self, name) != value:
@@ -307,16 +288,6 @@ class SweepRequest:
                 "name of their own by --kind NAME"
             )
 
-    @property
-    def is_stored(self) -> bool:
-        """Whether a sweep.json says what to train."""
-        return self.which.endswith(".json")
-
-
-def _labelled(given: Sequence[PreparedData]) -> tuple[Corpus, ...]:
-    """Data sets of an own sweep, each by its own label."""
-    return _corpora((data.folder.resolve().name, data) for data in given)
-
 
 def _moved(sweep: Sweep, folders: Sequence[Path]) -> Sweep:
     """The sweep with those of its data that lie in `folders` found there."""
@@ -350,21 +321,19 @@ def _data_there(sweep: Sweep) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def _corpora(labelled: Iterable[tuple[str, PreparedData]]) -> tuple[Corpus, ...]:
-    """Several data sets; one that comes twice counts once."""
+def _corpora(given: Iterable[Wanted]) -> tuple[Corpus, ...]:
+    """Several data sets; one that comes twice counts once. What is not made yet is foretold."""
     corpora: dict[str, Corpus] = {}
-    for label, data in labelled:
-        corpus = Corpus(
-            label=label,
-            kind=data.kind,
-            vocab=data.vocab,
-            hash=data.data_hash,
-            folder=str(data.folder.resolve()),
-        )
-        if any(other.label == label and other.hash != corpus.hash for other in corpora.values()):
+    for label, data, wanted in given:
+        found, vocab = data.data_hash, retokenise.expected_vocab(data, wanted)
+        if not isinstance(wanted, AsGiven) and wanted != retokenise.given_tokenisation(data):
+            found = f"{vocab:064x}"  # a stand-in
+        folder = str(data.folder.resolve())
+        corpus = Corpus(label=label, kind=data.kind, vocab=vocab, hash=found, folder=folder)
+        if any(other.label == label and other.hash != found for other in corpora.values()):
             raise ValueError(
                 f"two of the data sets are called {label}, so that nobody could tell them apart; "
                 "rename one of the folders"
             )
-        corpora.setdefault(corpus.hash, corpus)
+        corpora.setdefault(found, corpus)
     return tuple(corpora.values())
