@@ -21,7 +21,7 @@ from archfit.fit.atlas import check_kind_name, read_atlas
 from archfit.report.document import counted
 from archfit.report.sweep_document import cells_document, outcome_document, script_document
 from archfit.spec import write_whole
-from archfit.spec.errors import check_at_least, check_choice
+from archfit.spec.errors import check_at_least, check_choice, check_real
 from archfit.spec.run import LearningRateRule
 from archfit.sweep.clusters import check_script_file, needs_a_gpu, run_on_ray, slurm_script
 from archfit.sweep.folder import open_sweep, read_sweep, write_results
@@ -158,8 +158,7 @@ class SweepRequest:
         check_choice(("auto", "float32", "bfloat16"), precision=self.precision)
         rules = ("auto", *get_args(LearningRateRule))
         check_choice(rules, learning_rate_rule=self.learning_rate_rule)
-        if self.seeds is not None and not 1 <= self.seeds <= MOST_SEEDS:
-            raise ValueError(f"--seeds {self.seeds} is not in 1..{MOST_SEEDS}; each is a run")
+        check_real(1, MOST_SEEDS, seeds=1 if self.seeds is None else self.seeds)
         if self.which not in NAMED and not self.which.endswith((STORED, ".toml")):
             raise ValueError(
                 f"sweep {self.which!r} is unknown; use {', '.join(NAMED)}, or a .toml file"
