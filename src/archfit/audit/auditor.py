@@ -1,10 +1,10 @@
-"""An audit: from a word on the command line, or a model, to what was found in it, and its JSON.
+"""An audit: from a word on the command line, or a model, to what was found in it.
 
 And what the papers say about published models, beside what the audit of those models says.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from archfit.advise.law import WEIGHTS, ideal_shape
 from archfit.advise.redundancy import READING
@@ -20,7 +20,6 @@ from archfit.spec import RunSpec, load_file
 from archfit.spec.files import CONFIG, LARGEST_SPEC, read_object
 
 MOST_CONFIG_BYTES = 16 * 10**6  # some list their labels; none of those seen has 1 MB
-Json = dict[str, object]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,53 +93,6 @@ def _model(files: ModelFiles) -> Model:
     return model_from_header(read_checkpoint(path), name=files.name, origin=str(path))
 
 
-def audit_json(result: AuditResult) -> Json:
-    """The document of one model."""
-    model, first, spectrum = result.model, result.model.stacks[0], result.spectrum
-    findings = [asdict(finding) for finding in result.findings]
-    for share in (finding["redundancy"] for finding in findings if finding["redundancy"]):
-        del share["source"]  # the evidence names it
-    measured: Json | None = None
-    if spectrum is not None:
-        points = [{"index": index, "singular_value": value} for index, value in spectrum.points()]
-        measured = asdict(spectrum) | {"tensors": list(spectrum.tensors), "singular_values": points}
-        del measured["width"]
-    return {
-        "name": model.name,
-        "origin": model.origin,
-        "family": model.family,
-        "modality": model.modality,
-        "depth": model.depth,
-        "width": model.width,
-        "heads": first.heads,
-        "head_dim": first.head_dim,
-        "kv_heads": first.kv_heads,
-        "attention_ratio": _rounded(first.attention_ratio),
-        "vocab": model.input.vocab,
-        "vocab_real": model.input.vocab_real,
-        "input": model.input.kind,
-        "embedding_rank_limit": model.rank_limit,
-        "embedding_rank_measured": None if spectrum is None else spectrum.numerical_rank,
-        "rank_ratio": _rounded(result.rank_ratio),
-        "params": model.parameters.total,
-        "params_parts": asdict(model.parameters),
-        "params_published": model.published_params,
-        "training_tokens": model.training_tokens,
-        "tied": model.is_tied,
-        "stacks": [asdict(stack) | {"attention_ratio": _rounded(stack.attention_ratio)}
-                   for stack in model.stacks],
-        "spectrum": measured,
-        "findings": findings,
-        "assumed": list(model.assumed),
-        "missing": list(model.missing),
-        "notes": list(model.notes),
-    }  # fmt: skip
-
-
-def _rounded(ratio: float | None) -> float | None:
-    return None if ratio is None else round(ratio, 6)
-
-
 # ---- claims of the papers
 
 NOT_SHALLOW = (
@@ -170,13 +122,25 @@ def checked_claims(models: Iterable[AuditResult]) -> tuple[Claim, ...]:
     """All six, for the models of the built-in table."""
     by_name = {result.model.name: result for result in models}
     claims = [_redundancy(by_name[name], *claim) for name, claim in REDUNDANT.items()]
-    vision = by_name["ViT-H/14"].model
+    vision, sparse = (by_name[it].model for it in ("ViT-H/14", "Sparse Transformer, CIFAR-10"))
     corrected = "corrected: the public model has patches of 14 x 14 x 3, a tighter bottleneck"
-    says = "input rank 768 (patches of 16 x 16 x 3) at width 1280: a bottleneck"
-    found = f"input rank {vision.rank_limit} at width {vision.width}"
-    verdict = "reproduced" if vision.rank_limit == 768 else corrected
-    claims.append(Claim(model=vision.name, says=says, found=found, verdict=verdict))
-    return (*claims, _sparse_transformer(by_name["Sparse Transformer, CIFAR-10"].model))
+    patches = Claim(
+        model=vision.name,
+        says="input rank 768 (patches of 16 x 16 x 3) at width 1280: a bottleneck",
+        found=f"input rank {vision.rank_limit} at width {vision.width}",
+        verdict="reproduced" if vision.rank_limit == 768 else corrected,
+    )
+    size = WEIGHTS * (sparse.depth or 0) * sparse.width**2
+    law = ideal_shape(size, sparse.rank_limit or sparse.width)
+    verdict = "reproduced" if abs(law.depth / 128 - 1) < 0.05 else "corrected"
+    shape = Claim(
+        model=sparse.name,
+        says="128 layers at the size of BERT-Base, because of 256 pixel values",
+        found=f"the law gives {law.depth:.0f} x {law.width:.0f} for 12 L d^2 = {size / 1e6:.0f}M",
+        verdict=f"{verdict} in shape; its {(sparse.published_params or 0) / 1e6:.0f}M parameters "
+        "(projections of half size) are fewer than the 85M in BERT-Base's blocks",
+    )
+    return (*claims, patches, shape)
 
 
 def _redundancy(result: AuditResult, says: str, share: float) -> Claim:
@@ -195,16 +159,3 @@ def _redundancy(result: AuditResult, says: str, share: float) -> Claim:
         ours = ", with our runs beside it" if "archfit" in worst.basis else ""
         verdict = f"the shape is as they say; the share rests on {point}{ours}"
     return Claim(model=result.model.name, says=says, found=found, verdict=verdict)
-
-
-def _sparse_transformer(model: Model) -> Claim:
-    size = WEIGHTS * (model.depth or 0) * model.width**2
-    law = ideal_shape(size, model.rank_limit or model.width)
-    return Claim(
-        model=model.name,
-        says="128 layers at the size of BERT-Base, because of 256 pixel values",
-        found=f"the law gives {law.depth:.0f} x {law.width:.0f} for 12 L d^2 = {size / 1e6:.0f}M",
-        verdict=("reproduced" if abs(law.depth / 128 - 1) < 0.05 else "corrected")
-        + f" in shape; its {(model.published_params or 0) / 1e6:.0f}M parameters (projections of "
-        "half size) are fewer than the 85M in BERT-Base's blocks",
-    )
