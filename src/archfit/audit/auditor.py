@@ -18,6 +18,7 @@ from archfit.audit.targets import INDEX, ModelFiles, find_target
 from archfit.audit.zoo import zoo_model
 from archfit.spec import RunSpec, load_file
 from archfit.spec.files import CONFIG, LARGEST_SPEC, read_object
+from archfit.spec.refusal import refusal
 
 MOST_CONFIG_BYTES = 16 * 10**6  # some list their labels; none of those seen has 1 MB
 
@@ -53,10 +54,7 @@ def audit_target(
     target = find_target(word, environment=environment, download=wanted if download else ())
     if isinstance(target, str):
         if measure:
-            raise ValueError(
-                f"--weights needs a checkpoint, and {target} is a row of the built-in table; give "
-                "a folder, a .safetensors file or org/name in the Hugging Face cache"
-            )
+            raise refusal("weights-of-a-row", target=target)
         return audit_model(zoo_model(target))
     model = _model(target)
     if (target.spec or target.config) and target.checkpoint is not None:

@@ -16,6 +16,7 @@ from archfit.audit.embedding import ends_in, find_embedding
 from archfit.audit.families import tensor_names
 from archfit.audit.model import InputMap, Model, Parameters, Stack
 from archfit.spec.errors import brief
+from archfit.spec.refusal import refusal, refuse_if
 
 NO_HEADS = "{}: not in a safetensors header; put config.json beside it"
 LONGEST_PROBLEM = 200  # characters of why weights were not compared
@@ -82,11 +83,8 @@ def _refuse_quantised_input(tensors: Tensors, learned: Tensors) -> None:
         table = find_embedding(tensors).tables[0]
     except ValueError:  # then none is there at all
         return
-    if table not in learned:
-        raise ValueError(
-            f"{brief(table.name)} holds {table.dtype}, quantised numbers whose shape need not be "
-            "that of the table; put its config.json beside it, or give the original"
-        )
+    is_quantised = table not in learned
+    refuse_if(is_quantised, "quantised-table", name=brief(table.name), dtype=table.dtype)
 
 
 def is_learned(tensor: StoredTensor) -> bool:
@@ -170,11 +168,7 @@ class StoredStack:
         often = [size for size, count in counts.items() if count == most]
         if input_width is not None and input_width in often:
             return input_width
-        if len(often) != 1:
-            raise ValueError(
-                f"the matrices of {brief(self.prefix)} share no one size that could be its width; "
-                "put its config.json beside it"
-            )
+        refuse_if(len(often) != 1, "no-width", prefix=brief(self.prefix))
         return often[0]
 
     def _feed_forward(self, width: int) -> int | None:
@@ -195,19 +189,13 @@ def find_stacks(tensors: Iterable[StoredTensor]) -> tuple[StoredStack, ...]:
         prefix, name = _split(tensor.name)
         if prefix:
             found[prefix][name] = tensor
-    if not found:
-        raise ValueError(
-            "no tensor has the name of a numbered block (layers.0., h.0., block.0., ...), so it is "
-            "no Transformer with known names; put its config.json beside it"
-        )
+    refuse_if(not found, "no-blocks")
     stacks = []
     for prefix, inside in sorted(found.items()):
         numbers = {int(each.partition(".")[0]) for each in inside}
         if absent := set(range(max(numbers) + 1)) - numbers:
-            raise ValueError(
-                f"block {min(absent)} of {brief(prefix)} is not there, though {max(numbers)} is: "
-                "this is one shard of several; give the .safetensors.index.json of all"
-            )
+            numbered = {"block": min(absent), "last": max(numbers)}
+            raise refusal("absent-block", prefix=brief(prefix), **numbered)
         stacks.append(StoredStack(prefix=prefix, blocks=len(numbers), tensors=inside))
     return tuple(stacks)
 
@@ -216,11 +204,7 @@ def _split(name: str) -> tuple[str, str]:
     """The stack that a tensor is in and its name there; the first number tells, so experts and
     sublayers do not. Both are empty outside of all stacks."""
     parts = name.split(".")
-    if SHARED in parts:
-        raise ValueError(
-            f"{brief(name)} belongs to layers that ALBERT applies again and again, and a header "
-            "does not say how often; put its config.json beside it"
-        )
+    refuse_if(SHARED in parts, "shared-blocks", name=brief(name))
     for at, part in enumerate(parts[:-2], start=1):
         number = parts[at]
         if part in tensor_names("blocks") and number.isdecimal() and len(number) <= LONGEST_NUMBER:

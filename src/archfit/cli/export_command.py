@@ -29,6 +29,7 @@ from archfit.report.document import NEXT, Command, Document, Section, json_of
 from archfit.spec.architecture import head_dim_of
 from archfit.spec.parts import table_of
 from archfit.spec.rates import CHINCHILLA_TOKENS
+from archfit.spec.refusal import refusal, refuse_if
 
 GPT2_VOCAB, GPT2_CONTEXT = 50257, 1024
 OTHERS = ("tied", "tokens_per_param")  # that a run has, too
@@ -96,17 +97,14 @@ def _shape(
         raise ValueError("a shape needs --depth, --width and --heads; or give --run DIR")
     least = GPT2_VOCAB if data is None else data.vocab
     if data is not None and sizes.get("vocab", least) < least:
-        raise ValueError(
-            f"--vocab {sizes['vocab']} is below the {least} tokens of {str(data.folder)!r}; use "
-            f"{least} or more, or leave it out"
-        )
+        given = {"vocab": sizes["vocab"], "least": least}
+        raise refusal("export-vocab", **given, folder=repr(str(data.folder)))
     usual: dict[str, Any] = {"kv_heads": sizes["heads"], "vocab": least, "context": GPT2_CONTEXT}
     if "head_dim" not in sizes:
         usual["head_dim"] = head_dim_of(sizes["width"], sizes["heads"])
-    given = {name: value for name, value in sizes.items() if name != "rank"}
-    embedding = table_of(sizes.get("rank"))
+    embedding = table_of(sizes.pop("rank", None))
     tokens = data.train_tokens if data is not None else None
-    wanted: dict[str, Any] = usual | given | {"separator": separator, "data_tokens": tokens}
+    wanted: dict[str, Any] = usual | sizes | {"separator": separator, "data_tokens": tokens}
     return ExportShape(**wanted, embedding=embedding, tied=tied)
 
 
@@ -116,18 +114,13 @@ def _open_run(
     """The run, unless a shape, another format or a tokenizer of other data is asked for, too."""
     if given:
         option = given[0].replace("_", "-")
-        raise ValueError(f"--{option} does not go with --run, which has a shape; leave it out")
+        raise refusal("export-run-and", option=option)
     trained = open_run(run)
     if format_name not in (None, trained.format.name):
-        raise ValueError(
-            f"--format {format_name} does not have such blocks as this run; "
-            f"use --format {trained.format.name}, or leave it out"
-        )
+        raise refusal("export-format", given=format_name, format=trained.format.name)
     if data is not None and data.data_hash != trained.spec.data_hash:
-        raise ValueError(
-            f"the run was trained on data {trained.spec.data_hash[:16]}, and {str(data.folder)!r} "
-            f"is {data.data_hash[:16]}; give the data it was trained on"
-        )
+        hashes = {"trained": trained.spec.data_hash[:16], "given": data.data_hash[:16]}
+        raise refusal("export-data", folder=repr(str(data.folder)), **hashes)
     return trained
 
 
@@ -135,18 +128,12 @@ def _check_out(out: Path, *, overwrite: bool) -> None:
     """Refuse a target that holds anything; with --overwrite, anything but an export."""
     if not out.exists():
         return
-    if not out.is_dir():
-        raise ValueError(f"{str(out)!r} is a file, and an export is a folder; choose another --out")
+    refuse_if(not out.is_dir(), "export-file", out=repr(str(out)))
     there = sorted(path.name for path in out.iterdir())
     if there and not overwrite:
-        raise ValueError(
-            f"{str(out)!r} already holds {there[0]}; use --overwrite or choose another --out"
-        )
+        raise refusal("export-there", out=repr(str(out)), name=there[0])
     if foreign := [name for name in there if not _is_exported(out / name)]:
-        raise ValueError(
-            f"{str(out)!r} holds {foreign[0]}, which is of no export and would be lost; "
-            "choose another --out"
-        )
+        raise refusal("export-over", out=repr(str(out)), name=foreign[0])
 
 
 def _is_exported(path: Path) -> bool:

@@ -22,6 +22,7 @@ from archfit.report.document import counted
 from archfit.report.sweep_document import cells_document, outcome_document, script_document
 from archfit.spec import write_whole
 from archfit.spec.errors import check_at_least, check_choice, check_real
+from archfit.spec.refusal import refusal, refuse_if
 from archfit.spec.run import LearningRateRule
 from archfit.sweep.clusters import check_script_file, needs_a_gpu, run_on_ray, slurm_script
 from archfit.sweep.folder import open_sweep, read_sweep, write_results
@@ -159,10 +160,9 @@ class SweepRequest:
         rules = ("auto", *get_args(LearningRateRule))
         check_choice(rules, learning_rate_rule=self.learning_rate_rule)
         check_real(1, MOST_SEEDS, seeds=1 if self.seeds is None else self.seeds)
-        if self.which not in NAMED and not self.which.endswith((STORED, ".toml")):
-            raise ValueError(
-                f"sweep {self.which!r} is unknown; use {', '.join(NAMED)}, or a .toml file"
-            )
+        is_file = self.which.endswith((STORED, ".toml"))
+        if self.which not in NAMED and not is_file:
+            raise refusal("sweep-name", name=repr(self.which), names=", ".join(NAMED))
         self._check_is_not_said_by_the_file()
         self._check_kind()
 
@@ -189,11 +189,7 @@ class SweepRequest:
         """What the user gave; without it the sample, which is enough for smoke only."""
         if self.data or out is None:
             return [open_prepared(folder) for folder in self.data]
-        if self.scale != "smoke":
-            raise ValueError(
-                f"--scale {self.scale} needs more text than the sample has; prepare data by "
-                "archfit data prepare SOURCE --kind … --out DIR, and give --data DIR"
-            )
+        refuse_if(self.scale != "smoke", "sweep-scale", scale=self.scale)
         return [prepare_data(SAMPLE, out / "data" / "bytes", DataSettings(kind="text")).data]
 
     def _named(self, corpora: tuple[Corpus, ...], given: list[Wanted]) -> Sweep:
@@ -207,11 +203,8 @@ class SweepRequest:
             most = {data.data_hash: epochs * len(data.tokens("train")) for _, data, _ in given}
             tokens = {spec: spec.training_tokens for spec in sweep.specs}
             kept = [spec for spec in tokens if tokens[spec] <= most.get(spec.data_hash, math.inf)]
-            if not kept:
-                raise ValueError(
-                    f"{self.which} trains on {min(tokens.values()):,} tokens or more and reads "
-                    f"data {epochs} times at most, and these have too few; give more data"
-                )
+            least = f"{min(tokens.values()):,}"
+            refuse_if(not kept, "sweep-epochs", name=self.which, least=least, epochs=epochs)
             sweep = replace(sweep, specs=tuple(kept), data=used_corpora(sweep.data, kept))
         return replace(sweep, kind=self.kind or "")
 
@@ -228,11 +221,8 @@ class SweepRequest:
         numbers = sweep_numbers(self.which, self.scale)
         wanted = numbers["vocabularies"]
         takes_several = wanted != "as given" and len(wanted) > 1
-        if len(given) > 1 and not takes_several:
-            raise ValueError(
-                f"--data names {len(given)} data sets, and {self.which} asks about one; give one "
-                "of them"
-            )
+        is_too_many = len(given) > 1 and not takes_several
+        refuse_if(is_too_many, "sweep-data", count=len(given), name=self.which)
         if len(given) != 1 or not takes_several:
             return as_given
         (data,) = given
@@ -255,47 +245,33 @@ class SweepRequest:
         usual |= {"kind": None}
         for name, value in usual.items():
             if getattr(self, name) != value:
-                raise ValueError(
-                    f"--{name.replace('_', '-')} is for named sweeps, and {self.which} says itself "
-                    "what is trained; change it there"
-                )
+                raise refusal("sweep-option", option=name.replace("_", "-"), file=self.which)
 
     def _check_kind(self) -> None:
         """Refuse data under the name of a kind that was trained on others."""
         if self.kind is None:
             return
         if self.which not in ATLAS:
-            raise ValueError(
-                f"--kind {self.kind} is for {', '.join(ATLAS)}, and {self.which} belongs to no "
-                "atlas; leave it out"
-            )
+            names = ", ".join(ATLAS)
+            raise refusal("sweep-kind", kind=self.kind, names=names, name=self.which)
         check_kind_name(self.kind)
         atlas = read_atlas()
         known = {run.spec.data_hash for run in atlas.runs if run.kind == self.kind}
         source = next((kind.source for kind in atlas.kinds if kind.name == self.kind), None)
         if source is None:
             return
-        if not self.data:
-            raise ValueError(
-                f"the data of {self.kind} do not ship ({source}); prepare them as docs/atlas.md "
-                "says, and give --data DIR"
-            )
+        refuse_if(not self.data, "sweep-no-data", kind=self.kind, source=source)
         given = {folder: open_prepared(folder).data_hash for folder in self.data}
         if foreign := [folder for folder, found in given.items() if found not in known]:
-            raise ValueError(
-                f"--data {foreign[0]} holds other data than {self.kind} of the atlas; give them a "
-                "name of their own by --kind NAME"
-            )
+            raise refusal("sweep-foreign", folder=foreign[0], kind=self.kind)
 
 
 def _moved(sweep: Sweep, folders: Sequence[Path]) -> Sweep:
     """The sweep with those of its data that lie in `folders` found there."""
     given = {data.data_hash: data.folder for data in map(open_prepared, folders)}
     if foreign := given.keys() - {corpus.hash for corpus in sweep.data}:
-        raise ValueError(
-            f"--data {given[min(foreign)]} is none of the data of {sweep.name}, whose cells are "
-            f"made for {', '.join(corpus.label for corpus in sweep.data)}; give those"
-        )
+        labels = ", ".join(corpus.label for corpus in sweep.data)
+        raise refusal("sweep-moved", folder=given[min(foreign)], name=sweep.name, labels=labels)
     places = {name: str(folder.resolve()) for name, folder in given.items()}
     data = (replace(kept, folder=places.get(kept.hash, kept.folder)) for kept in sweep.data)
     return replace(sweep, data=tuple(data))
@@ -330,9 +306,6 @@ def _corpora(given: Iterable[Wanted]) -> tuple[Corpus, ...]:
         folder = str(data.folder.resolve())
         corpus = Corpus(label=label, kind=data.kind, vocab=vocab, hash=found, folder=folder)
         if any(other.label == label and other.hash != found for other in corpora.values()):
-            raise ValueError(
-                f"two of the data sets are called {label}, so that nobody could tell them apart; "
-                "rename one of the folders"
-            )
+            raise refusal("sweep-labels", label=label)
         corpora.setdefault(found, corpus)
     return tuple(corpora.values())

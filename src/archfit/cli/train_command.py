@@ -23,6 +23,7 @@ from archfit.data.sources import SAMPLE, DataSettings
 from archfit.report.version import version_line
 from archfit.spec import RunSpec, load_file
 from archfit.spec.errors import check_at_least, check_choice, check_real
+from archfit.spec.refusal import refuse_if
 from archfit.spec.run_options import ATTENTIONS, RunOptions
 from archfit.spec.sizes import parse_size
 from archfit.sweep.runner import DEVICES
@@ -110,11 +111,8 @@ def _datasets(folders: list[Path], out: Path, *, is_worker: bool) -> list[Prepar
     if not folders:
         return [prepare_data(SAMPLE, out / "sample-data", DataSettings(kind="text")).data]
     datasets = [open_prepared(folder) for folder in folders]
-    if len(datasets) > 1 and not is_worker:
-        raise ValueError(
-            f"--data names {len(datasets)} data sets, and only --spec - chooses among several; "
-            "give one of them"
-        )
+    is_choice = len(datasets) > 1 and not is_worker
+    refuse_if(is_choice, "train-data", count=len(datasets))
     return datasets
 
 
