@@ -107,8 +107,8 @@ def test_the_shipped_runs_are_fitted_without_a_folder() -> None:
 
 
 def test_folders_and_the_shipped_runs_are_not_fitted_together(folder: Path) -> None:
-    assert "of folders and --evidence both are given" in archfit(folder, "--evidence").refusal()
-    assert "of folders and --evidence neither is given" in archfit().refusal()
+    assert "folders and --evidence are both given" in archfit(folder, "--evidence").refusal()
+    assert "neither folders nor --evidence is given" in archfit().refusal()
 
 
 def test_own_sweeps_join_the_atlas_under_the_names_of_their_folders(tmp_path: Path) -> None:

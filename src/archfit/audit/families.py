@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 
 from archfit.audit.model import InputKind, Parameters, Stack, sum_if_known
 from archfit.spec import counting
-from archfit.spec.files import packed_table
+from archfit.spec.packed import packed_table
 
 Document: TypeAlias = Mapping[str, object]
 # Of a stack or of a whole model. Beside the sizes of a `Stack`: attention is heads * head_dim,

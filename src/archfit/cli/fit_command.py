@@ -25,7 +25,8 @@ def fit(folders: list[Path] | None = None, evidence: bool = False, atlas: bool =
     if atlas and not evidence:
         return show(atlas_document(_atlas(folders or [])))
     if evidence == bool(folders or atlas):
-        raise refusal("fit-what", given="both are" if evidence else "neither is")
+        nothing = "neither folders nor --evidence is"
+        raise refusal("fit-what", what="folders and --evidence are both" if evidence else nothing)
     if evidence:
         from archfit.fit.evidence import read_evidence
         from archfit.fit.paper_findings import all_findings

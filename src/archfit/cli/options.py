@@ -12,7 +12,7 @@ from typer.models import ParameterInfo
 
 from archfit.cli.output import MANNER, Manner
 from archfit.spec.errors import InvalidValue
-from archfit.spec.files import packed_table
+from archfit.spec.packed import packed_table
 from archfit.spec.run_options import NAMES_OF_FIELD
 from archfit.spec.sizes import parse_bytes, parse_size
 

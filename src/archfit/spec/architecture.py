@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 from archfit.spec import counting
 from archfit.spec.counting import BlockStyle, NetworkSizes
-from archfit.spec.errors import InvalidValue, check_at_least, check_choice, check_type
+from archfit.spec.errors import check_at_least, check_choice, check_type
 from archfit.spec.parts import (
     Attention,
     Full,
@@ -27,6 +27,7 @@ from archfit.spec.parts import (
     Tied,
     Tokens,
 )
+from archfit.spec.refusal import refusal, refuse_if
 
 BlockFamily = Literal["gpt2", "llama"]
 Objective = Literal["causal", "masked"]
@@ -76,35 +77,26 @@ class Architecture:
         self._check_tables()
 
     def _check_block(self) -> None:
-        is_linear = isinstance(self.attention, Linear)
-        if is_linear and self.feed_forward != 0:
-            way_out = "the analysed network has no feed-forward layer: use 0"
-            raise InvalidValue("feed_forward", self.feed_forward, "with linear attention", way_out)
-        check_at_least(0 if is_linear else 1, feed_forward=self.feed_forward)
-        if is_linear and self.block != "gpt2":
-            raise InvalidValue("block", self.block, "has softmax attention", "use softmax")
+        is_linear, hidden = isinstance(self.attention, Linear), self.feed_forward
+        refuse_if(is_linear and hidden != 0, "linear-feed-forward", hidden)
+        check_at_least(0 if is_linear else 1, feed_forward=hidden)
+        refuse_if(is_linear and self.block != "gpt2", "linear-block", self.block)
         if self.heads % self.key_value_heads:
             raise grouping_error(self.heads, self.key_value_heads)
         if self.block == "gpt2" and (self.kv_heads is not None or self.qk_norm):
             field = "qk_norm" if self.qk_norm else "kv_heads"
-            rule = "is not in GPT-2's block"
-            raise InvalidValue(field, getattr(self, field), rule, "use {block} llama")
-        if self.block == "llama" and self.head_dim % 2:
-            rule = "is odd, and rotary positions turn coordinates in pairs"
-            raise InvalidValue("head_dim", self.head_dim, rule, "use an even {head_dim}")
+            raise refusal("not-in-gpt2", getattr(self, field), field=field)
+        refuse_if(self.block == "llama" and self.head_dim % 2 > 0, "odd-head", self.head_dim)
 
     def _check_tables(self) -> None:
         if isinstance(self.positions, Rotary) != (self.block == "llama"):
-            tag, usual = self.positions.TAG, "rotary" if self.block == "llama" else "full"
-            rule = f"is not what a block of {self.block} has"
-            raise InvalidValue("positions", tag, rule, f"use {usual}")
+            usual = "rotary" if self.block == "llama" else "full"
+            raise refusal("block-positions", self.positions.TAG, block=self.block, usual=usual)
         if isinstance(self.head, Tied) and getattr(self.input, "encoding", "") == "scalar":
-            predictions, dimensions = self.input.predictions, self.input.dimensions
-            rule = f"needs {predictions} rows, one each, and a scalar patch has {dimensions}"
-            raise InvalidValue("head", "tied", rule, "use a full head or one-hot patches")
+            rows, dimensions = self.input.predictions, self.input.dimensions
+            raise refusal("tied-scalars", "tied", rows=rows, dimensions=dimensions)
         if self.objective == "masked" and isinstance(self.input, Patches):
-            rule = f"hides single tokens, and a position has {self.input.size}"
-            raise InvalidValue("objective", "masked", rule, "use one token a position")
+            raise refusal("masked-patches", "masked", size=self.input.size)
 
     @staticmethod
     def shortened(document: dict[str, object]) -> dict[str, object]:
@@ -242,12 +234,11 @@ class Architecture:
         return self.context * (self.depth * block + 2 * self.input.predictions)
 
 
-def grouping_error(heads: int, kv_heads: int) -> InvalidValue:
+def grouping_error(heads: int, kv_heads: int) -> ValueError:
     """Why heads cannot share that many keys and values."""
     divisors = [number for number in range(1, min(heads, 10**4) + 1) if not heads % number]
     nearest = min(divisors, key=lambda number: abs(number - kv_heads))
-    rule = f"does not divide {{heads}}={heads}, so some would be shared by more heads than others"
-    return InvalidValue("kv_heads", kv_heads, rule, f"the nearest is {nearest}")
+    return refusal("unequal-groups", kv_heads, heads=heads, nearest=nearest)
 
 
 def gated_units(width: int) -> int:
@@ -268,8 +259,7 @@ def head_dim_of(width: int, heads: int) -> int:
     if width % heads:
         below = width - width % heads
         nearest = below if below and width - below <= heads // 2 else below + heads
-        rule = f"is not a multiple of {{heads}}={heads}, so {{head_dim}} would be a fraction"
-        raise InvalidValue("width", width, rule, f"use {{width}}={nearest}, or give {{head_dim}}")
+        raise refusal("no-head-dim", width, heads=heads, nearest=nearest)
     return width // heads
 
 

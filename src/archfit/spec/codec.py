@@ -12,7 +12,7 @@ import json
 import re
 import types
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -78,7 +78,7 @@ def parse_object(content: bytes, *, where: str, most_parts: int = MOST_PARTS) ->
     return document
 
 
-def _parsed(content: str | bytes, where: str, **hooks: Callable[[str], object]) -> Json:
+def _parsed(content: str | bytes, where: str, **hooks: Any) -> Json:
     try:
         text = content if isinstance(content, str) else content.decode()
         return json.loads(text, object_pairs_hook=_unique_keys, **hooks)

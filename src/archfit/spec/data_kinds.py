@@ -6,7 +6,7 @@ How a kind is recognised, read and given a vocabulary stands in `archfit.data.ki
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from archfit.spec.files import packed_table
+from archfit.spec.packed import packed_table
 from archfit.spec.parts import BYTE_TOKENS
 
 BYTE_VOCAB = BYTE_TOKENS + 1  # and the separator: also the smallest byte-level BPE

@@ -8,16 +8,14 @@ import os
 import secrets
 import shutil
 import stat
-import tomllib
 from collections.abc import Iterator
-from functools import cache
-from importlib import resources
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import BinaryIO, TypeVar
 
 from archfit import __version__
 from archfit.spec.codec import loads, parse_object
 from archfit.spec.errors import brief
+from archfit.spec.packed import packed_file as packed_file
 from archfit.spec.record import RunRecord
 
 # A run
@@ -222,17 +220,6 @@ def read_records(out: Path) -> tuple[RunRecord, ...]:
             )
         found.append(record)
     return tuple(found)
-
-
-def packed_file(name: str) -> "resources.abc.Traversable":
-    """A file that ships in the package, by its place under resources."""
-    return resources.files("archfit.resources").joinpath(name)
-
-
-@cache
-def packed_table(name: str) -> dict[str, Any]:
-    """What a TOML file that ships says, read once."""
-    return tomllib.loads(packed_file(name).read_text(encoding="utf-8"))
 
 
 def packed_lines(kind: type[Value], name: str) -> Iterator[Value]:

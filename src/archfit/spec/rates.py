@@ -10,7 +10,7 @@ stand in resources/rates.toml.
 
 from dataclasses import dataclass
 
-from archfit.spec.files import packed_table
+from archfit.spec.packed import packed_table
 from archfit.spec.run import RunSpec
 
 RATES = "rates.toml"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from archfit.spec.errors import check_at_least, check_choice, check_real
+from archfit.spec.errors import InvalidValue, check_at_least, check_choice, check_real
 from archfit.spec.run import RunSpec
 
 # The version of the arithmetic of training: 1 is that of 0.1; since 2 a GPU sums gradients in a
@@ -116,20 +116,16 @@ class RunRecord:
     def __post_init__(self) -> None:
         check_choice(("finished", "diverged"), status=self.status)
         if (self.status == "diverged") != (self.diverged_at_step is not None):
-            raise ValueError(
-                f"status={self.status} with diverged_at_step={self.diverged_at_step}; "
-                "a diverged run names its step, a finished one has none"
-            )
+            rule = f"with {{diverged_at_step}}={self.diverged_at_step}"
+            way_out = "a diverged run names its step, a finished one has none"
+            raise InvalidValue("status", self.status, rule, way_out)
         if self.status == "finished" and not self.evaluations:
             raise ValueError("a finished run has no evaluations; record at least the last one")
         steps = [evaluation.step for evaluation in self.evaluations]
         if steps != sorted(set(steps)):
             raise ValueError(f"evaluations are at steps {steps}; put each once, in order")
         for step in (*steps, self.diverged_at_step or 0):
-            if not 0 <= step <= self.spec.recipe.steps:
-                raise ValueError(
-                    f"step {step} is not in 0..{self.spec.recipe.steps}, the steps of this run"
-                )
+            check_real(0, self.spec.recipe.steps, step=step)
 
     def same_result(self, other: "RunRecord") -> bool:
         """Whether two records agree in everything but timing and machine."""

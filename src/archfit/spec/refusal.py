@@ -3,7 +3,7 @@
 from string import Template
 
 from archfit.spec.errors import InvalidValue
-from archfit.spec.files import packed_table
+from archfit.spec.packed import packed_table
 
 
 def sentences() -> dict[str, dict[str, str]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, get_args
 
 from archfit.spec.architecture import Architecture, BlockFamily, gated_units, head_dim_of
-from archfit.spec.errors import InvalidValue, check_at_least, check_choice
+from archfit.spec.errors import check_at_least, check_choice
 from archfit.spec.parts import (
     Attention,
     Full,
@@ -23,6 +23,7 @@ from archfit.spec.parts import (
     table_of,
 )
 from archfit.spec.rates import auto_rate
+from archfit.spec.refusal import refusal, refuse_if
 from archfit.spec.run import Recipe, RunSpec
 
 BASE_WIDTH, BASE_DEPTH, BASE_HEAD_DIM = 256, 2, 64  # the shape whose rates completep keeps
@@ -94,9 +95,8 @@ class RunOptions:
         if isinstance(attention, Linear) and self.objective == "masked":
             attention = replace(attention, causal=False)
         head_dim = self.head_dim or head_dim_of(self.width, self.heads)
-        if self.block == "llama" and self.position_inner is not None:
-            rule = "is the rank of a table, and a block of llama has rotary positions"
-            raise InvalidValue("position_inner", self.position_inner, rule, "leave it out")
+        has_rank = self.block == "llama" and self.position_inner is not None
+        refuse_if(has_rank, "rotary-rank", self.position_inner)
         others = {
             "head_dim": head_dim,
             "attention": attention,
@@ -115,17 +115,15 @@ class RunOptions:
     def _hidden_units(self, head_dim: int) -> int:
         """Those asked for; else 4 width, 8/3 width where they are gated, 0 for linear attention."""
         multiple, units = self.feed_forward_multiple, self.feed_forward
-        if multiple is not None and units is not None:
-            rule = f"and {{feed_forward_multiple}}={multiple} say the same twice"
-            raise InvalidValue("feed_forward", units, rule, "give one of them")
+        is_twice = multiple is not None and units is not None
+        refuse_if(is_twice, "units-twice", units, multiple=multiple)
         if multiple is not None:
             check_at_least(0, feed_forward_multiple=multiple)
             return multiple * self.width
         if units == "attention":
             return 4 * self.heads * head_dim
         if isinstance(units, str):
-            rule = "is neither a number of units nor attention"
-            raise InvalidValue("feed_forward", units, rule, "use 4096, or attention")
+            raise refusal("no-units", units)
         if units is not None:
             return units
         if self.attention != "softmax":
@@ -142,12 +140,9 @@ class RunOptions:
     def _rate(self) -> float:
         if isinstance(self.learning_rate, int | float):
             return self.learning_rate
-        if self.learning_rate not in ("auto", None):
-            rule = "is neither a number nor auto"
-            raise InvalidValue("learning_rate", self.learning_rate, rule, "use 0.002, or auto")
-        if self.learning_rate == "auto" and self.rule != "fan-in":
-            rule = f"is a rate of the rule fan-in, not of {self.rule}"
-            raise InvalidValue("learning_rate", "auto", rule, "leave out {learning_rate_rule}")
+        refuse_if(self.learning_rate not in ("auto", None), "no-rate", self.learning_rate)
+        is_other = self.learning_rate == "auto" and self.rule != "fan-in"
+        refuse_if(is_other, "rate-of-fan-in", "auto", rule=self.rule)
         if self.rule != "fan-in":
             return usual_rate(self.width, self.rule)
         return auto_rate(self.block, width=self.width, batch_tokens=self.batch * self.context)
@@ -188,8 +183,7 @@ class RunOptions:
 
     def _head(self) -> Head:
         named: dict[str | int, Head] = {"tied": Tied(), "full": Full()}
-        if isinstance(self.head, str) and self.head not in named:
-            raise InvalidValue("head", self.head, "is unknown", "use full, tied, or an inner size")
+        refuse_if(isinstance(self.head, str) and self.head not in named, "no-head", self.head)
         return named.get(self.head) or table_of(int(self.head))
 
 
