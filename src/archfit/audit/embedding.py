@@ -126,9 +126,8 @@ def find_embedding(tensors: Tensors) -> EmbeddingTensors:
     largest = sorted(matrices, key=lambda tensor: -tensor.shape[0])[:3]
     listed = ", ".join(f"{brief(t.name)} ({t.shape[0]:,} x {t.shape[1]:,})" for t in largest)
     place = f" of {tensors[0].file}" if tensors else ""
-    raise refusal(
-        "no-table", count=f"{len(tensors):,}", place=place, listed=listed or "none at all"
-    )
+    count = f"{len(tensors):,}"
+    raise refusal("no-table", count=count, place=place, listed=listed or "none at all")
 
 
 def ends_in(name: str, endings: tuple[str, ...]) -> bool:

@@ -93,8 +93,7 @@ def _shape(
     sizes: dict[str, int], *, tied: bool, data: PreparedData | None, separator: int | None
 ) -> ExportShape:
     """The architecture of the sizes given; the vocabulary is the data's where it is not given."""
-    if not {"depth", "width", "heads"} <= sizes.keys():
-        raise ValueError("a shape needs --depth, --width and --heads; or give --run DIR")
+    refuse_if(not {"depth", "width", "heads"} <= sizes.keys(), "export-nothing")
     least = GPT2_VOCAB if data is None else data.vocab
     if data is not None and sizes.get("vocab", least) < least:
         given = {"vocab": sizes["vocab"], "least": least}

@@ -119,8 +119,7 @@ def _datasets(folders: list[Path], out: Path, *, is_worker: bool) -> list[Prepar
 def _use_threads(wanted: int | None) -> None:
     """One, as in a sweep, unless more are asked for: they decide the last bit, and on a busy
     machine they wait for each other."""
-    if importlib.util.find_spec("torch") is None:
-        raise ValueError("training needs torch, which is not installed; pip install archfit[train]")
+    refuse_if(importlib.util.find_spec("torch") is None, "no-torch")
     import torch
 
     if wanted is not None:

@@ -17,6 +17,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from archfit.spec.errors import brief
+from archfit.spec.refusal import refusal
 
 Json = object  # what `json.loads` returns
 Value = TypeVar("Value")
@@ -57,24 +58,16 @@ def parse_object(content: bytes, *, where: str, most_parts: int = MOST_PARTS) ->
     """The JSON object in `content`; NaN and infinities, which some programs write, are let in."""
     parts = sum(content.count(mark) for mark in (b"{", b"[", b","))
     if parts > most_parts:
-        raise ValueError(
-            f"{where} has {parts:,} brackets and commas, over the limit of {most_parts:,} that "
-            "keeps it from filling the memory; split the model into shards"
-        )
+        raise refusal("json-parts", where=where, parts=f"{parts:,}", most=f"{most_parts:,}")
     document = _parsed(content, where, parse_int=_short_integer)
     if HALF_CHARACTER.search(content):  # without the other half no terminal or file can take it
         try:
             json.dumps(document, ensure_ascii=False).encode()
         except UnicodeEncodeError as problem:
             half = brief(problem.object[problem.start])
-            raise ValueError(
-                f"{where} holds half a character ({half}); write it again"
-            ) from problem
+            raise refusal("half-character", where=where, half=half) from problem
     if not isinstance(document, dict):
-        raise ValueError(
-            f"{where} holds a JSON {type(document).__name__}, not an object; "
-            "give a file that starts with {"
-        )
+        raise refusal("no-object", where=where, kind=type(document).__name__)
     return document
 
 
@@ -106,10 +99,7 @@ def _refuse_constant(name: str) -> object:
 
 def _short_integer(digits: str) -> int:
     if len(digits) > LONGEST_INTEGER:
-        raise ValueError(
-            f"it holds a whole number of {len(digits):,} digits, and no size of a model has over "
-            f"{LONGEST_INTEGER}; correct it"
-        )
+        raise refusal("long-integer", digits=f"{len(digits):,}", most=LONGEST_INTEGER)
     return int(digits)
 
 

@@ -17,6 +17,7 @@ from archfit.spec.codec import loads, parse_object
 from archfit.spec.errors import brief
 from archfit.spec.packed import packed_file as packed_file
 from archfit.spec.record import RunRecord
+from archfit.spec.refusal import refusal
 
 # A run
 SPEC, RECORD, LOG, LOCK = "spec.json", "record.json", "log.jsonl", ".lock"
@@ -215,9 +216,7 @@ def read_records(out: Path) -> tuple[RunRecord, ...]:
         if record is None:  # removed since it was listed
             continue
         if record.spec.name != path.parent.name:
-            raise ValueError(
-                f"{path} is of another run, {record.spec.name}; move it to the folder of that name"
-            )
+            raise refusal("other-run", path=path, name=record.spec.name)
         found.append(record)
     return tuple(found)
 
@@ -240,10 +239,8 @@ def read_sweep_json(path: Path) -> dict[str, object]:
     form, version = document.get("format"), document.get("archfit")
     if form is True or form != SWEEP_FORMAT or version != __version__:
         written = version[:20] if isinstance(version, str) and version.isprintable() else "?"
-        raise ValueError(
-            f"{path} is written by archfit {written}, and this is archfit {__version__} (format "
-            f"{brief(form)} and {SWEEP_FORMAT}); use that version for this folder, or another one"
-        )
+        formats = {"form": brief(form), "own_form": SWEEP_FORMAT}
+        raise refusal("other-version", path=path, version=written, own=__version__, **formats)
     return document
 
 
