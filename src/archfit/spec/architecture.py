@@ -10,23 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from archfit.spec import counting
+from archfit.spec import counting, parts
 from archfit.spec.counting import BlockStyle, NetworkSizes
 from archfit.spec.errors import check_at_least, check_choice, check_type
-from archfit.spec.parts import (
-    Attention,
-    Full,
-    Head,
-    Input,
-    Linear,
-    Patches,
-    Positions,
-    Rotary,
-    Softmax,
-    Table,
-    Tied,
-    Tokens,
-)
 from archfit.spec.refusal import refusal, refuse_if
 
 BlockFamily = Literal["gpt2", "llama"]
@@ -47,13 +33,13 @@ class Architecture:
     width: int  # d_x, residual stream
     heads: int  # H
     head_dim: int  # d_a; heads * head_dim need not equal width
-    attention: Attention
+    attention: parts.Attention
     feed_forward: int  # hidden units of the feed-forward layer
     context: int  # N, positions seen at once
-    input: Input
-    embedding: Table
-    positions: Positions
-    head: Head
+    input: parts.Input
+    embedding: parts.Table
+    positions: parts.Positions
+    head: parts.Head
     block: BlockFamily = "gpt2"
     kv_heads: int | None = None  # heads of keys and values, if fewer: each serves several heads
     qk_norm: bool = False  # RMS norms of queries and keys, over each head
@@ -66,18 +52,18 @@ class Architecture:
         check_choice(get_args(BlockFamily), block=self.block)
         check_choice(get_args(Objective), objective=self.objective)
         check_type(bool, qk_norm=self.qk_norm)
-        check_type(Attention, attention=self.attention)
-        check_type(Input, input=self.input)
-        check_type(Table, embedding=self.embedding)
-        check_type(Positions, positions=self.positions)
-        check_type(Head, head=self.head)
+        check_type(parts.Attention, attention=self.attention)
+        check_type(parts.Input, input=self.input)
+        check_type(parts.Table, embedding=self.embedding)
+        check_type(parts.Positions, positions=self.positions)
+        check_type(parts.Head, head=self.head)
         if self.kv_heads == self.heads:
             object.__setattr__(self, "kv_heads", None)  # one network, one value
         self._check_block()
         self._check_tables()
 
     def _check_block(self) -> None:
-        is_linear, hidden = isinstance(self.attention, Linear), self.feed_forward
+        is_linear, hidden = isinstance(self.attention, parts.Linear), self.feed_forward
         refuse_if(is_linear and hidden != 0, "linear-feed-forward", hidden)
         check_at_least(0 if is_linear else 1, feed_forward=hidden)
         refuse_if(is_linear and self.block != "gpt2", "linear-block", self.block)
@@ -89,13 +75,13 @@ class Architecture:
         refuse_if(self.block == "llama" and self.head_dim % 2 > 0, "odd-head", self.head_dim)
 
     def _check_tables(self) -> None:
-        if isinstance(self.positions, Rotary) != (self.block == "llama"):
+        if isinstance(self.positions, parts.Rotary) != (self.block == "llama"):
             usual = "rotary" if self.block == "llama" else "full"
             raise refusal("block-positions", self.positions.TAG, block=self.block, usual=usual)
-        if isinstance(self.head, Tied) and getattr(self.input, "encoding", "") == "scalar":
+        if isinstance(self.head, parts.Tied) and getattr(self.input, "encoding", "") == "scalar":
             rows, dimensions = self.input.predictions, self.input.dimensions
             raise refusal("tied-scalars", "tied", rows=rows, dimensions=dimensions)
-        if self.objective == "masked" and isinstance(self.input, Patches):
+        if self.objective == "masked" and isinstance(self.input, parts.Patches):
             raise refusal("masked-patches", "masked", size=self.input.size)
 
     @staticmethod
@@ -129,7 +115,7 @@ class Architecture:
     @property
     def position_rank(self) -> int:
         """r_e, the most dimensions in which positions can differ; rotary ones add none."""
-        if isinstance(self.positions, Rotary):
+        if isinstance(self.positions, parts.Rotary):
             return 0
         largest = min(self.width, self.context)
         return min(largest, self.positions.inner_size or largest)
@@ -148,12 +134,12 @@ class Architecture:
     def is_causal(self) -> bool:
         """Whether a position sees only itself and those before it."""
         causal = self.objective == "causal"
-        return self.attention.causal if isinstance(self.attention, Linear) else causal
+        return self.attention.causal if isinstance(self.attention, parts.Linear) else causal
 
     @property
     def style(self) -> BlockStyle:
         """What a block stores beside its matrices."""
-        if isinstance(self.attention, Linear):
+        if isinstance(self.attention, parts.Linear):
             return counting.BARE_STYLE
         if self.block == "gpt2":
             return counting.GPT2_STYLE
@@ -163,9 +149,9 @@ class Architecture:
     def sizes(self) -> NetworkSizes:
         """The numbers that every count follows from."""
         tables = [(self.input.dimensions, self.embedding.inner_size)]
-        if not isinstance(self.positions, Rotary):
+        if not isinstance(self.positions, parts.Rotary):
             tables.append((self.context, self.positions.inner_size))
-        if not isinstance(self.head, Tied):
+        if not isinstance(self.head, parts.Tied):
             tables.append((self.input.predictions, self.head.inner_size))
         return NetworkSizes(
             depth=self.depth,
@@ -210,7 +196,7 @@ class Architecture:
         attention = 12 * self.depth * self.heads * self.head_dim * self.context
         inner, width = self.embedding.inner_size, self.width
         table = head = counting.table_weights(self.input.dimensions, width, inner)
-        if not isinstance(self.head, Tied):
+        if not isinstance(self.head, parts.Tied):
             head = counting.table_weights(self.input.predictions, width, self.head.inner_size)
         is_looked_up = getattr(self.input, "encoding", "") != "scalar"
         entering = (inner or 0) * width if is_looked_up else table
@@ -276,11 +262,11 @@ def standard_architecture(
         width=width,
         heads=heads,
         head_dim=head_dim_of(width, heads),
-        attention=Softmax(),
+        attention=parts.Softmax(),
         feed_forward=4 * width,
         context=context,
-        input=Tokens(vocab=vocab),
-        embedding=Full(),
-        positions=Full(),
-        head=Full(),
+        input=parts.Tokens(vocab=vocab),
+        embedding=parts.Full(),
+        positions=parts.Full(),
+        head=parts.Full(),
     )

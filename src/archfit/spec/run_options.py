@@ -7,31 +7,19 @@ import math
 from dataclasses import dataclass, fields, replace
 from typing import Any, get_args
 
+from archfit.spec import parts
 from archfit.spec.architecture import Architecture, BlockFamily, gated_units, head_dim_of
 from archfit.spec.errors import check_at_least, check_choice
-from archfit.spec.parts import (
-    Attention,
-    Full,
-    Head,
-    Input,
-    Linear,
-    Patches,
-    Rotary,
-    Softmax,
-    Tied,
-    Tokens,
-    table_of,
-)
 from archfit.spec.rates import auto_rate
 from archfit.spec.refusal import refusal, refuse_if
 from archfit.spec.run import Recipe, RunSpec
 
 BASE_WIDTH, BASE_DEPTH, BASE_HEAD_DIM = 256, 2, 64  # the shape whose rates completep keeps
 FAN_IN_VARIANCE = 0.4  # of a matrix at its start under fan-in, times the width
-ATTENTIONS: dict[str, Attention] = {
-    "softmax": Softmax(),
-    "linear": Linear(residual=False, causal=True),
-    "linear-residual": Linear(residual=True, causal=True),
+ATTENTIONS: dict[str, parts.Attention] = {
+    "softmax": parts.Softmax(),
+    "linear": parts.Linear(residual=False, causal=True),
+    "linear-residual": parts.Linear(residual=True, causal=True),
 }
 
 # Fields of specs by the names that people give them, as options or as keys of a sweep file.
@@ -92,18 +80,18 @@ class RunOptions:
         """The network, for this vocabulary."""
         check_choice(tuple(ATTENTIONS), attention=self.attention)
         attention = ATTENTIONS[self.attention]
-        if isinstance(attention, Linear) and self.objective == "masked":
+        if isinstance(attention, parts.Linear) and self.objective == "masked":
             attention = replace(attention, causal=False)
         head_dim = self.head_dim or head_dim_of(self.width, self.heads)
-        has_rank = self.block == "llama" and self.position_inner is not None
-        refuse_if(has_rank, "rotary-rank", self.position_inner)
+        is_rotary, has_rank = self.block == "llama", self.position_inner is not None
+        refuse_if(is_rotary and has_rank, "rotary-rank", self.position_inner)
         others = {
             "head_dim": head_dim,
             "attention": attention,
             "feed_forward": self._hidden_units(head_dim),
             "input": self._input(vocab),
-            "embedding": table_of(self.embedding_inner),
-            "positions": Rotary() if self.block == "llama" else table_of(self.position_inner),
+            "embedding": parts.table_of(self.embedding_inner),
+            "positions": parts.Rotary() if is_rotary else parts.table_of(self.position_inner),
             "head": self._head(),
         }
         return Architecture(**self._fields_of(Architecture) | others)
@@ -174,17 +162,17 @@ class RunOptions:
         }
         return Recipe(**self._fields_of(Recipe) | others)
 
-    def _input(self, vocab: int) -> Input:
+    def _input(self, vocab: int) -> parts.Input:
         if self.objective == "masked":
             vocab += 1  # the token that hides others
         if self.patch is None:
-            return Tokens(vocab=vocab)
-        return Patches(vocab=vocab, size=self.patch, encoding=self.patch_encoding)  # type: ignore[arg-type]  # it checks
+            return parts.Tokens(vocab=vocab)
+        return parts.Patches(vocab=vocab, size=self.patch, encoding=self.patch_encoding)  # type: ignore[arg-type]  # it checks
 
-    def _head(self) -> Head:
-        named: dict[str | int, Head] = {"tied": Tied(), "full": Full()}
+    def _head(self) -> parts.Head:
+        named: dict[str | int, parts.Head] = {"tied": parts.Tied(), "full": parts.Full()}
         refuse_if(isinstance(self.head, str) and self.head not in named, "no-head", self.head)
-        return named.get(self.head) or table_of(int(self.head))
+        return named.get(self.head) or parts.table_of(int(self.head))
 
 
 def usual_rate(width: int, rule: str) -> float:

@@ -1,4 +1,4 @@
-"""`archfit fit`, `report` and `backtest`: what runs say, in words, on a page and of advice."""
+"""`archfit fit`, `report`, `backtest` and `papers`: what runs say, and of what."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +13,7 @@ from archfit.report.atlas_document import atlas_document
 from archfit.report.document import Document
 from archfit.report.fit_document import Origin, fit_document, page_document, sweep_report
 from archfit.report.page import check_page_file, save_report
+from archfit.report.papers_document import papers_document
 from archfit.report.version import version_line
 from archfit.spec.files import ADVICE, SWEEP
 from archfit.spec.refusal import refusal, refuse_if
@@ -93,3 +94,9 @@ def _origin(folder: Path) -> Origin:
 def back_test(grid: str | None = None) -> None:
     """How much loss plan, advise and published rules cost on data that they have not seen."""
     show(answers.backtest(grid).document)
+
+
+@with_words("papers")
+def papers(words: list[str] | None = None) -> None:
+    """Each theorem, figure and table of the two papers: its command, and what we got."""
+    show(papers_document(words or ()))
