@@ -13,11 +13,10 @@ from archfit.audit.checkpoint_model import disagreements, model_from_header
 from archfit.audit.config import model_from_config
 from archfit.audit.embedding import EmbeddingSpectrum, find_embedding, measure_embedding
 from archfit.audit.findings import Finding, findings_of
-from archfit.audit.model import Model, model_of_run
+from archfit.audit.model import Model
 from archfit.audit.targets import INDEX, ModelFiles, find_target
 from archfit.audit.zoo import zoo_model
-from archfit.spec import RunSpec, load_file
-from archfit.spec.files import CONFIG, LARGEST_SPEC, read_object
+from archfit.spec.files import CONFIG, read_object
 from archfit.spec.refusal import refusal
 
 MOST_CONFIG_BYTES = 16 * 10**6  # some list their labels; none of those seen has 1 MB
@@ -81,12 +80,9 @@ def audit_config(given: object) -> AuditResult:
 
 
 def _model(files: ModelFiles) -> Model:
-    if files.spec is not None:
-        spec = load_file(RunSpec, files.spec, most_bytes=LARGEST_SPEC)
-        return model_of_run(spec, name=files.name, origin=str(files.spec))
-    if files.config is not None:
-        document = read_object(files.config, most_bytes=MOST_CONFIG_BYTES)
-        return model_from_config(document, name=files.name, origin=str(files.config))
+    if (described := files.spec or files.config) is not None:
+        document = read_object(described, most_bytes=MOST_CONFIG_BYTES)
+        return model_from_config(document, name=files.name, origin=str(described))
     path = files.weights()
     return model_from_header(read_checkpoint(path), name=files.name, origin=str(path))
 

@@ -23,6 +23,7 @@ from archfit.data.sources import SAMPLE, DataSettings
 from archfit.report.version import version_line
 from archfit.spec import RunSpec, load_file
 from archfit.spec.errors import check_at_least, check_choice, check_real
+from archfit.spec.files import LARGEST_SPEC
 from archfit.spec.refusal import refuse_if
 from archfit.spec.run_options import ATTENTIONS, RunOptions
 from archfit.spec.sizes import parse_size
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     from archfit.train import TrainSettings
 
-LARGEST_SPEC = 1 << 20  # bytes
 STANDARD_INPUT = Path("-")
 
 
