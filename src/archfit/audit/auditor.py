@@ -16,8 +16,8 @@ from archfit.audit.findings import Finding, findings_of
 from archfit.audit.model import Model
 from archfit.audit.targets import INDEX, ModelFiles, find_target
 from archfit.audit.zoo import zoo_model
+from archfit.spec.errors import refusal
 from archfit.spec.files import CONFIG, read_object
-from archfit.spec.refusal import refusal
 
 MOST_CONFIG_BYTES = 16 * 10**6  # some list their labels; none of those seen has 1 MB
 

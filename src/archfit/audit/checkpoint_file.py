@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from archfit.spec.codec import parse_object
-from archfit.spec.errors import brief
+from archfit.spec.errors import brief, refusal
 from archfit.spec.files import open_regular, read_object
-from archfit.spec.refusal import refusal
 
 LENGTH_BYTES = 8
 # What Python makes of much JSON fills gigabytes. This is room for 100,000 tensors; larger

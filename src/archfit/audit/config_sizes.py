@@ -9,8 +9,7 @@ from typing import Any
 
 from archfit.audit.families import Document, Family, knowledge
 from archfit.audit.model import InputMap
-from archfit.spec.errors import InvalidValue, brief, check_at_least
-from archfit.spec.refusal import refuse_if
+from archfit.spec.errors import InvalidValue, brief, check_at_least, refuse_if
 
 MOST_LAYERS_OF_A_STEM = 64
 BYTES = 256 + 3  # and ByT5's padding, end and unknown

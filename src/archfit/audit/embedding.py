@@ -34,8 +34,7 @@ from typing import TYPE_CHECKING
 from archfit.audit.families import knowledge, tensor_names
 from archfit.audit.model import TABLES, InputKind
 from archfit.spec import open_regular
-from archfit.spec.errors import brief
-from archfit.spec.refusal import refusal, refuse_if
+from archfit.spec.errors import brief, refusal, refuse_if
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -119,10 +118,8 @@ def find_embedding(tensors: Tensors) -> EmbeddingTensors:
     for ending, kind in knowledge()["tensors"]["linear_maps"].items():
         for tensor in tensors:
             if ends_in(tensor.name, (ending,)) and len(tensor.shape) >= 2 and tensor.elements:
-                width, rows = tensor.shape[0], tensor.elements // tensor.shape[0]
-                return EmbeddingTensors(
-                    kind=kind, tables=(tensor,), rows=rows, inner=width, width=width
-                )
+                sizes = {"rows": tensor.elements // tensor.shape[0], "inner": tensor.shape[0]}
+                return EmbeddingTensors(kind=kind, tables=(tensor,), width=tensor.shape[0], **sizes)
     largest = sorted(matrices, key=lambda tensor: -tensor.shape[0])[:3]
     listed = ", ".join(f"{brief(t.name)} ({t.shape[0]:,} x {t.shape[1]:,})" for t in largest)
     place = f" of {tensors[0].file}" if tensors else ""
@@ -183,8 +180,7 @@ class EmbeddingSpectrum:
     def points(self) -> tuple[tuple[int, float], ...]:
         """Index from 1 and singular value for a chart, evenly thinned to at most 512."""
         count = len(self.singular_values)
-        kept = min(count, MOST_POINTS)
-        chosen = sorted({round(at * (count - 1) / max(1, kept - 1)) for at in range(kept)})
+        chosen = np.linspace(0, count - 1, min(count, MOST_POINTS)).round().astype(int).tolist()
         return tuple((index + 1, self.singular_values[index]) for index in chosen)
 
 

@@ -19,9 +19,8 @@ from pathlib import Path
 from archfit.audit.checkpoint_file import INDEX_ENDING, TENSORS, refuse_pickle
 from archfit.audit.zoo import nearest, zoo_id, zoo_rows
 from archfit.spec import open_regular
-from archfit.spec.errors import brief
+from archfit.spec.errors import brief, refusal, refuse_if
 from archfit.spec.files import CONFIG, SPEC, WEIGHTS
-from archfit.spec.refusal import refusal, refuse_if
 
 INDEX = "model" + INDEX_ENDING
 SHARD = re.compile(r"(?P<model>.+)-\d+-of-\d+\.safetensors")

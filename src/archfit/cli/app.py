@@ -16,8 +16,7 @@ from archfit.cli.output import NAME, say, say_stopped, show
 from archfit.cli.streams import open_streams
 from archfit.report.document import Document
 from archfit.report.version import version_line
-from archfit.spec.errors import one_line
-from archfit.spec.refusal import refuse_if
+from archfit.spec.errors import one_line, refuse_if
 
 QUESTION = "Which Transformer architecture fits my data?"
 PAPERS = (

@@ -13,8 +13,7 @@ from archfit.cli.output import NAME, say, show
 from archfit.report.audit_document import gallery_document
 from archfit.report.page import save_page
 from archfit.report.version import version_line
-from archfit.spec.errors import check_choice
-from archfit.spec.refusal import refusal, refuse_if
+from archfit.spec.errors import check_choice, refusal, refuse_if
 
 WEIGHTS = {"high": 100, "medium": 10, "low": 1}  # of findings, to sort by
 FOUND = 1  # exit status of a linter that found something

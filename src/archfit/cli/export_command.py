@@ -27,9 +27,9 @@ from archfit.export.weights import check_weights, is_export, write_weights
 from archfit.journey import with_tokenizer_of
 from archfit.report.document import NEXT, Command, Document, Section, json_of
 from archfit.spec.architecture import head_dim_of
+from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.parts import table_of
 from archfit.spec.rates import CHINCHILLA_TOKENS
-from archfit.spec.refusal import refusal, refuse_if
 
 GPT2_VOCAB, GPT2_CONTEXT = 50257, 1024
 OTHERS = ("tied", "tokens_per_param")  # that a run has, too

@@ -15,8 +15,8 @@ from archfit.report.fit_document import Origin, fit_document, page_document, swe
 from archfit.report.page import check_page_file, save_report
 from archfit.report.papers_document import papers_document
 from archfit.report.version import version_line
+from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.files import ADVICE, SWEEP
-from archfit.spec.refusal import refusal, refuse_if
 from archfit.sweep.folder import read_sweep
 
 

@@ -61,14 +61,12 @@ def with_words(
             finally:
                 MANNER.reset(token)
 
+        usual = {name: defaults.get(name, Parameter.empty) for name in names}  # each once
         run.__signature__ = Signature(  # type: ignore[attr-defined]  # typer reads it
-            Parameter(
-                name,
-                Parameter.KEYWORD_ONLY,
-                default=defaults.get(name, Parameter.empty),
-                annotation=types[name],
-            )
-            for name in dict.fromkeys(names)
+            [
+                Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=types[name])
+                for name, default in usual.items()
+            ]
         )
         run.__annotations__ = types
         run.__doc__ = (function.__doc__ or "").format(**said)

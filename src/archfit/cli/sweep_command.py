@@ -21,8 +21,7 @@ from archfit.fit.atlas import check_kind_name, read_atlas
 from archfit.report.document import counted
 from archfit.report.sweep_document import cells_document, outcome_document, script_document
 from archfit.spec import write_whole
-from archfit.spec.errors import check_at_least, check_choice, check_real
-from archfit.spec.refusal import refusal, refuse_if
+from archfit.spec.errors import check_at_least, check_choice, check_real, refusal, refuse_if
 from archfit.spec.run import LearningRateRule
 from archfit.sweep.clusters import check_script_file, needs_a_gpu, run_on_ray, slurm_script
 from archfit.sweep.folder import open_sweep, read_sweep, write_results

@@ -19,8 +19,7 @@ from archfit.exact.witness_kinds import KINDS, WitnessRequest, build_witness
 from archfit.report import measure_document as documents
 from archfit.report.measure_document import GROWTH
 from archfit.report.theory_document import quantities_document, quantity_document, witness_document
-from archfit.spec.errors import InvalidValue, check_choice
-from archfit.spec.refusal import refusal, refuse_if
+from archfit.spec.errors import InvalidValue, check_choice, refusal, refuse_if
 from archfit.spec.sizes import parse_size
 from archfit.theory.catalogue import as_plan, quantity
 from archfit.theory.counterexample import refute_formula

@@ -22,9 +22,8 @@ from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.sources import SAMPLE, DataSettings
 from archfit.report.version import version_line
 from archfit.spec import RunSpec, load_file
-from archfit.spec.errors import check_at_least, check_choice, check_real
+from archfit.spec.errors import check_at_least, check_choice, check_real, refuse_if
 from archfit.spec.files import LARGEST_SPEC
-from archfit.spec.refusal import refuse_if
 from archfit.spec.run_options import ATTENTIONS, RunOptions
 from archfit.spec.sizes import parse_size
 from archfit.sweep.runner import DEVICES

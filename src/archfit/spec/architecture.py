@@ -12,8 +12,7 @@ from typing import Literal, get_args
 
 from archfit.spec import counting, parts
 from archfit.spec.counting import BlockStyle, NetworkSizes
-from archfit.spec.errors import check_at_least, check_choice, check_type
-from archfit.spec.refusal import refusal, refuse_if
+from archfit.spec.errors import check_at_least, check_choice, check_type, refusal, refuse_if
 
 BlockFamily = Literal["gpt2", "llama"]
 Objective = Literal["causal", "masked"]

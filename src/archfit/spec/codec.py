@@ -16,8 +16,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from archfit.spec.errors import brief
-from archfit.spec.refusal import refusal
+from archfit.spec.errors import brief, refusal
 
 Json = object  # what `json.loads` returns
 Value = TypeVar("Value")

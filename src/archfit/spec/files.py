@@ -14,10 +14,9 @@ from typing import BinaryIO, TypeVar
 
 from archfit import __version__
 from archfit.spec.codec import loads, parse_object
-from archfit.spec.errors import brief
+from archfit.spec.errors import brief, refusal
 from archfit.spec.packed import packed_file as packed_file
 from archfit.spec.record import RunRecord
-from archfit.spec.refusal import refusal
 
 # A run
 SPEC, RECORD, LOG, LOCK = "spec.json", "record.json", "log.jsonl", ".lock"

@@ -7,8 +7,14 @@ from typing import Literal, get_args
 
 from archfit.spec.architecture import Architecture
 from archfit.spec.codec import canonical_json
-from archfit.spec.errors import check_at_least, check_choice, check_real, check_type
-from archfit.spec.refusal import refusal, refuse_if
+from archfit.spec.errors import (
+    check_at_least,
+    check_choice,
+    check_real,
+    check_type,
+    refusal,
+    refuse_if,
+)
 
 LearningRateRule = Literal["standard", "completep", "fan-in"]  # docs/rates.md
 _SHA256 = re.compile(r"[0-9a-f]{64}")

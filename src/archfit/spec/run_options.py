@@ -9,9 +9,8 @@ from typing import Any, get_args
 
 from archfit.spec import parts
 from archfit.spec.architecture import Architecture, BlockFamily, gated_units, head_dim_of
-from archfit.spec.errors import check_at_least, check_choice
+from archfit.spec.errors import check_at_least, check_choice, refusal, refuse_if
 from archfit.spec.rates import auto_rate
-from archfit.spec.refusal import refusal, refuse_if
 from archfit.spec.run import Recipe, RunSpec
 
 BASE_WIDTH, BASE_DEPTH, BASE_HEAD_DIM = 256, 2, 64  # the shape whose rates completep keeps
