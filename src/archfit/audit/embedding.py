@@ -118,8 +118,10 @@ def find_embedding(tensors: Tensors) -> EmbeddingTensors:
     for ending, kind in knowledge()["tensors"]["linear_maps"].items():
         for tensor in tensors:
             if ends_in(tensor.name, (ending,)) and len(tensor.shape) >= 2 and tensor.elements:
-                sizes = {"rows": tensor.elements // tensor.shape[0], "inner": tensor.shape[0]}
-                return EmbeddingTensors(kind=kind, tables=(tensor,), width=tensor.shape[0], **sizes)
+                width, rows = tensor.shape[0], tensor.elements // tensor.shape[0]
+                return EmbeddingTensors(
+                    kind=kind, tables=(tensor,), rows=rows, inner=width, width=width
+                )
     largest = sorted(matrices, key=lambda tensor: -tensor.shape[0])[:3]
     listed = ", ".join(f"{brief(t.name)} ({t.shape[0]:,} x {t.shape[1]:,})" for t in largest)
     place = f" of {tensors[0].file}" if tensors else ""

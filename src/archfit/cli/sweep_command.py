@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, get_args
 
@@ -36,108 +36,9 @@ if TYPE_CHECKING:
 
 SLURM_TASKS = 8
 SOME_FAILED = 1  # exit status
+TOML_OPTIONS = ("precision", "tune")  # that a sweep file leaves open
 STORED = ".json"  # ends a sweep.json, which says itself what to train
 Wanted: TypeAlias = tuple[str, PreparedData, Tokenisation]  # label, data and what is made of them
-
-
-@with_words("sweep", sweeps=["".join(asked())], on_a_gpu=[str(WORKERS_ON_A_GPU)])
-def sweep(
-    invocation: typer.Context,
-    which: str,
-    out: Path | None = None,
-    scale: str = "smoke",
-    data: list[Path] | None = None,
-    seeds: int | None = None,
-    precision: str = "auto",
-    learning_rate_rule: str = "auto",
-    tune: bool = False,
-    kind: str | None = None,
-    workers: int | None = None,
-    threads: int = 1,
-    device: str = "auto",
-    ray: str | None = None,
-    slurm: Path | None = None,
-    wait: bool = True,
-    checkpoint_seconds: float = 60.0,
-    dry_run: bool = False,
-) -> None:
-    """Train many networks and compare them. Run the same command again to resume.
-
-    Named sweeps, and what they ask: {sweeps}
-    """
-    request = chosen(SweepRequest, invocation, data=tuple(data or ()))
-    if dry_run:
-        return show(cells_document(request.sweep()))
-    if out is None:
-        raise ValueError("--out is missing; name the folder that the sweep is to have")
-    options = chosen(RunnerOptions, invocation, out=out.resolve(), data_folders=())
-    _check_runner(workers, ray, slurm)
-    opened = open_sweep(out, request.sweep(out))
-    if slurm is not None:
-        return _write_slurm(slurm, workers or SLURM_TASKS, opened, options)
-    say_beyond_rates(opened.specs)
-    cells = CellQueue(opened.specs, out)
-    _train(cells, opened, options, invocation)
-    _show_outcome(cells, opened, out)
-    if cells.failed:
-        raise SystemExit(SOME_FAILED)
-    return None
-
-
-def _check_runner(workers: int | None, ray: str | None, slurm: Path | None) -> None:
-    """Refuse before anything is prepared what could not be done after it."""
-    if workers is not None:
-        check_at_least(1, workers=workers)
-    if ray is not None and (slurm is not None or workers is not None):
-        other = "--slurm" if slurm is not None else "--workers"
-        raise ValueError(f"--ray {ray} and {other} cannot both say who trains; leave one out")
-    if slurm is not None:
-        check_script_file(slurm)
-
-
-def _train(
-    cells: CellQueue, opened: Sweep, options: RunnerOptions, invocation: typer.Context
-) -> None:
-    """Train what is left of a sweep; a signal ends it with results.csv written."""
-    given = invocation.params
-    if not cells.all_done:
-        options = replace(options, data_folders=_data_there(opened))
-    try:
-        with watched(silent=manner().is_silent) as watch:
-            if given["ray"] is not None:
-                run_on_ray(cells, options, watch, address=given["ray"])
-            else:
-                slots = usual_slots(options.device, given["workers"], options.threads)
-                run_here(cells, options, slots, watch, wait=given["wait"])
-    except SweepStopped as stopped:
-        write_results(options.out, opened)
-        say_stopped(f"{stopped}: {cells.left} of {cells.total} runs left")
-        raise SystemExit(128 + stopped.signal_number) from stopped
-
-
-def _show_outcome(cells: CellQueue, opened: Sweep, out: Path) -> None:
-    """Say how the sweep ended and what its records say so far, and rebuild results.csv."""
-    from archfit.fit.conclusions import conclusions
-    from archfit.fit.fitted import read_folders
-
-    if cells.failed and not manner().is_silent:  # first: a full disk has no room for the table
-        say(f"{NAME}: {counted(len(cells.failed), 'run')} failed")
-    results = str(write_results(out, opened))
-    try:
-        said = conclusions(read_folders([out]).fits())
-    except ValueError as problem:  # too few records are no failure of the sweep
-        said = (f"No conclusion yet: {problem}.",)
-    document = outcome_document(cells, opened, folder=str(out), results=results, conclusions=said)
-    show(document)
-
-
-def _write_slurm(file: Path, tasks: int, opened: Sweep, options: RunnerOptions) -> None:
-    """Write the script of a sweep whose tasks share its cells."""
-    needs_gpu = any(needs_a_gpu(spec, options.device) for spec in opened.specs)
-    workers = WORKERS_ON_A_GPU if needs_gpu else 1
-    script = slurm_script(opened.name, options, tasks=tasks, workers=workers, needs_gpu=needs_gpu)
-    write_whole(file, script.encode())
-    show(script_document(opened, str(file), tasks))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -145,13 +46,13 @@ class SweepRequest:
     """The options that say what is trained."""
 
     which: str
-    scale: Scale
+    scale: Scale = "smoke"
     data: tuple[Path, ...]
-    seeds: int | None
-    precision: str
-    learning_rate_rule: str
-    tune: bool
-    kind: str | None
+    seeds: int | None = None
+    precision: str = "auto"
+    learning_rate_rule: str = "auto"
+    tune: bool = False
+    kind: str | None = None
 
     def __post_init__(self) -> None:
         check_choice(SCALES, scale=self.scale)
@@ -239,12 +140,10 @@ class SweepRequest:
         """Refuse what would change nothing: a file says all of it."""
         if self.which in NAMED:
             return
-        usual: dict[str, object] = {"scale": "smoke", "seeds": None, "learning_rate_rule": "auto"}
-        usual |= {"precision": "auto", "tune": False} if self.which.endswith(STORED) else {}
-        usual |= {"kind": None}
-        for name, value in usual.items():
-            if getattr(self, name) != value:
-                raise refusal("sweep-option", option=name.replace("_", "-"), file=self.which)
+        left_open = ("which", "data", *(() if self.which.endswith(STORED) else TOML_OPTIONS))
+        for each in fields(self):
+            if each.name not in left_open and getattr(self, each.name) != each.default:
+                raise refusal("sweep-option", option=each.name.replace("_", "-"), file=self.which)
 
     def _check_kind(self) -> None:
         """Refuse data under the name of a kind that was trained on others."""
@@ -263,6 +162,105 @@ class SweepRequest:
         given = {folder: open_prepared(folder).data_hash for folder in self.data}
         if foreign := [folder for folder, found in given.items() if found not in known]:
             raise refusal("sweep-foreign", folder=foreign[0], kind=self.kind)
+
+
+LISTS = {"sweeps": ["".join(asked())], "on_a_gpu": [str(WORKERS_ON_A_GPU)]}  # that --help names
+
+
+@with_words("sweep", fields_of=SweepRequest, **LISTS)
+def sweep(
+    invocation: typer.Context,
+    which: str,
+    out: Path | None = None,
+    scale: str = "smoke",
+    data: list[Path] | None = None,
+    workers: int | None = None,
+    threads: int = 1,
+    device: str = "auto",
+    ray: str | None = None,
+    slurm: Path | None = None,
+    wait: bool = True,
+    checkpoint_seconds: float = 60.0,
+    dry_run: bool = False,
+    **_fields: object,
+) -> None:
+    """Train many networks and compare them. Run the same command again to resume.
+
+    Named sweeps, and what they ask: {sweeps}
+    """
+    request = chosen(SweepRequest, invocation, data=tuple(data or ()))
+    if dry_run:
+        return show(cells_document(request.sweep()))
+    if out is None:
+        raise ValueError("--out is missing; name the folder that the sweep is to have")
+    options = chosen(RunnerOptions, invocation, out=out.resolve(), data_folders=())
+    _check_runner(workers, ray, slurm)
+    opened = open_sweep(out, request.sweep(out))
+    if slurm is not None:
+        return _write_slurm(slurm, workers or SLURM_TASKS, opened, options)
+    say_beyond_rates(opened.specs)
+    cells = CellQueue(opened.specs, out)
+    _train(cells, opened, options, invocation)
+    _show_outcome(cells, opened, out)
+    if cells.failed:
+        raise SystemExit(SOME_FAILED)
+    return None
+
+
+def _check_runner(workers: int | None, ray: str | None, slurm: Path | None) -> None:
+    """Refuse before anything is prepared what could not be done after it."""
+    if workers is not None:
+        check_at_least(1, workers=workers)
+    if ray is not None and (slurm is not None or workers is not None):
+        other = "--slurm" if slurm is not None else "--workers"
+        raise ValueError(f"--ray {ray} and {other} cannot both say who trains; leave one out")
+    if slurm is not None:
+        check_script_file(slurm)
+
+
+def _train(
+    cells: CellQueue, opened: Sweep, options: RunnerOptions, invocation: typer.Context
+) -> None:
+    """Train what is left of a sweep; a signal ends it with results.csv written."""
+    given = invocation.params
+    if not cells.all_done:
+        options = replace(options, data_folders=_data_there(opened))
+    try:
+        with watched(silent=manner().is_silent) as watch:
+            if given["ray"] is not None:
+                run_on_ray(cells, options, watch, address=given["ray"])
+            else:
+                slots = usual_slots(options.device, given["workers"], options.threads)
+                run_here(cells, options, slots, watch, wait=given["wait"])
+    except SweepStopped as stopped:
+        write_results(options.out, opened)
+        say_stopped(f"{stopped}: {cells.left} of {cells.total} runs left")
+        raise SystemExit(128 + stopped.signal_number) from stopped
+
+
+def _show_outcome(cells: CellQueue, opened: Sweep, out: Path) -> None:
+    """Say how the sweep ended and what its records say so far, and rebuild results.csv."""
+    from archfit.fit.conclusions import conclusions
+    from archfit.fit.fitted import read_folders
+
+    if cells.failed and not manner().is_silent:  # first: a full disk has no room for the table
+        say(f"{NAME}: {counted(len(cells.failed), 'run')} failed")
+    results = str(write_results(out, opened))
+    try:
+        said = conclusions(read_folders([out]).fits())
+    except ValueError as problem:  # too few records are no failure of the sweep
+        said = (f"No conclusion yet: {problem}.",)
+    document = outcome_document(cells, opened, folder=str(out), results=results, conclusions=said)
+    show(document)
+
+
+def _write_slurm(file: Path, tasks: int, opened: Sweep, options: RunnerOptions) -> None:
+    """Write the script of a sweep whose tasks share its cells."""
+    needs_gpu = any(needs_a_gpu(spec, options.device) for spec in opened.specs)
+    workers = WORKERS_ON_A_GPU if needs_gpu else 1
+    script = slurm_script(opened.name, options, tasks=tasks, workers=workers, needs_gpu=needs_gpu)
+    write_whole(file, script.encode())
+    show(script_document(opened, str(file), tasks))
 
 
 def _moved(sweep: Sweep, folders: Sequence[Path]) -> Sweep:
