@@ -5,6 +5,7 @@ And what the papers say about published models, beside what the audit of those m
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from archfit.advise.law import WEIGHTS, ideal_shape
 from archfit.advise.redundancy import READING
@@ -12,7 +13,7 @@ from archfit.audit.checkpoint_file import TENSORS, read_checkpoint
 from archfit.audit.checkpoint_model import disagreements, model_from_header
 from archfit.audit.config import model_from_config
 from archfit.audit.embedding import EmbeddingSpectrum, find_embedding, measure_embedding
-from archfit.audit.findings import Finding, findings_of
+from archfit.audit.findings import WORDS, Finding, findings_of
 from archfit.audit.model import Model
 from archfit.audit.targets import INDEX, ModelFiles, find_target
 from archfit.audit.zoo import zoo_model
@@ -89,10 +90,6 @@ def _model(files: ModelFiles) -> Model:
 
 # ---- claims of the papers
 
-NOT_SHALLOW = (
-    "corrected: few tokens are a finding in a network that is too shallow, and this one is not"
-)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claim:
@@ -104,52 +101,37 @@ class Claim:
     verdict: str  # reproduced, corrected, or resting on the paper's number: and why
 
 
-REDUNDANT = {  # what the paper says is redundant of a model, and how much
-    "ALBERT-xxlarge-v1": ("rank 128 of 4096: 25 % redundant", 0.25),
-    "ESM-1b": ("33 tokens at width 1280: likewise", 0.25),
-    "T5-3B": ("heads 4 times the width: about 25 % redundant", 0.25),
-    "T5-11B": ("heads 16 times the width: about 45 % redundant", 0.45),
-}
-
-
 def checked_claims(models: Iterable[AuditResult]) -> tuple[Claim, ...]:
-    """All six, for the models of the built-in table."""
+    """All that `findings.toml` has, for the models of the built-in table."""
     by_name = {result.model.name: result for result in models}
-    claims = [_redundancy(by_name[name], *claim) for name, claim in REDUNDANT.items()]
-    vision, sparse = (by_name[it].model for it in ("ViT-H/14", "Sparse Transformer, CIFAR-10"))
-    corrected = "corrected: the public model has patches of 14 x 14 x 3, a tighter bottleneck"
-    patches = Claim(
-        model=vision.name,
-        says="input rank 768 (patches of 16 x 16 x 3) at width 1280: a bottleneck",
-        found=f"input rank {vision.rank_limit} at width {vision.width}",
-        verdict="reproduced" if vision.rank_limit == 768 else corrected,
-    )
-    size = WEIGHTS * (sparse.depth or 0) * sparse.width**2
-    law = ideal_shape(size, sparse.rank_limit or sparse.width)
-    verdict = "reproduced" if abs(law.depth / 128 - 1) < 0.05 else "corrected"
-    shape = Claim(
-        model=sparse.name,
-        says="128 layers at the size of BERT-Base, because of 256 pixel values",
-        found=f"the law gives {law.depth:.0f} x {law.width:.0f} for 12 L d^2 = {size / 1e6:.0f}M",
-        verdict=f"{verdict} in shape; its {(sparse.published_params or 0) / 1e6:.0f}M parameters "
-        "(projections of half size) are fewer than the 85M in BERT-Base's blocks",
-    )
-    return (*claims, patches, shape)
+    return tuple(_checked(by_name[name], claim) for name, claim in WORDS["claims"].items())
 
 
-def _redundancy(result: AuditResult, says: str, share: float) -> Claim:
-    """A number that was taken from the paper cannot confirm what the paper says."""
+def _checked(result: AuditResult, claim: Mapping[str, Any]) -> Claim:
+    """About a redundant share, the rank of the input, or the depth that suits the size."""
+    model, verdicts = result.model, WORDS["verdicts"]
+    if "share" in claim:
+        found, name = _redundancy(result, claim["share"])
+        verdict = verdicts[name].format(share=100 * claim["share"], reading=100 * READING)
+        return Claim(model=model.name, says=claim["says"], found=found, verdict=verdict)
+    size = WEIGHTS * (model.depth or 0) * model.width**2
+    law = ideal_shape(size, model.rank_limit or model.width)
+    is_so = abs(law.depth / claim["depth"] - 1) < 0.05 if "depth" in claim else True
+    is_so = is_so and model.rank_limit == claim.get("rank", model.rank_limit)
+    found = claim["found"].format(model=model, law=law, millions=size / 1e6)
+    verdict = claim["so" if is_so else "else"].format(params=(model.published_params or 0) / 1e6)
+    return Claim(model=model.name, says=claim["says"], found=found, verdict=verdict)
+
+
+def _redundancy(result: AuditResult, share: float) -> tuple[str, str]:
+    """What was found, and the verdict: a number of the paper cannot confirm what it says."""
     shares = [finding.redundancy for finding in result.findings if finding.redundancy]
     worst = max(shares, key=lambda found: found.middle, default=None)
-    found = "no finding" if worst is None else f"{worst} redundant, {worst.basis}"
     if worst is None:
-        verdict = NOT_SHALLOW
-    elif not worst.low <= share <= worst.high:
-        verdict = "corrected"
-    elif "paper" not in worst.basis:
-        verdict = f"reproduced by our runs: their {100 * share:.0f} % lie inside"
-    else:
-        point = f"the paper's own point, {100 * share:.0f} % plus or minus {100 * READING:.0f}"
-        ours = ", with our runs beside it" if "archfit" in worst.basis else ""
-        verdict = f"the shape is as they say; the share rests on {point}{ours}"
-    return Claim(model=result.model.name, says=says, found=found, verdict=verdict)
+        return "no finding", "not-shallow"
+    found = f"{worst} redundant, {worst.basis}"
+    if not worst.low <= share <= worst.high:
+        return found, "outside"
+    if "paper" not in worst.basis:
+        return found, "ours"
+    return found, "both" if "archfit" in worst.basis else "papers"
