@@ -117,12 +117,9 @@ class Model:
 
 def sum_if_known(sizes: Iterable[int | None]) -> int | None:
     """The sum, or None where one of them was not found."""
-    total = 0
-    for size in sizes:
-        if size is None:
-            return None
-        total += size
-    return total
+    given = tuple(sizes)
+    known = [size for size in given if size is not None]
+    return sum(known) if len(known) == len(given) else None
 
 
 def model_from_architecture(shape: Architecture, *, name: str, origin: str) -> Model:

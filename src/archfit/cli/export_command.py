@@ -14,14 +14,7 @@ from archfit.cli.options import with_words
 from archfit.cli.output import show
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.shards import atomic_folder
-from archfit.export.formats import (
-    EXPORTED_FILES,
-    FORMATS,
-    Export,
-    ExportShape,
-    export_config,
-    write_files,
-)
+from archfit.export import formats
 from archfit.export.trained import TrainedRun, export_run, open_run
 from archfit.export.weights import check_weights, is_export, write_weights
 from archfit.journey import with_tokenizer_of
@@ -39,7 +32,7 @@ SIZES = (
 )  # fmt: skip
 
 
-@with_words("export", formats=FORMATS)
+@with_words("export", formats=formats.FORMATS)
 def export(
     invocation: typer.Context,
     out: Path,
@@ -77,12 +70,12 @@ def export(
         check_tokens_per_param(each)
         shape = _shape(sizes, tied=tied, data=prepared, separator=separator)
         shape = replace(shape, tokens_per_param=each)
-        made = export_config(shape, format_name or USUAL_FORMAT)
+        made = formats.export_config(shape, format_name or USUAL_FORMAT)
         positions = shape.context
     if prepared is not None:
         made = with_tokenizer_of(made, prepared, context=positions)
     with atomic_folder(out, overwrite=overwrite) as folder:
-        write_files(made, folder)
+        formats.write_files(made, folder)
         if trained is not None:
             write_weights(trained, folder)
     files = [*made.files, *([WEIGHTS] if trained is not None else [])]
@@ -91,7 +84,7 @@ def export(
 
 def _shape(
     sizes: dict[str, int], *, tied: bool, data: PreparedData | None, separator: int | None
-) -> ExportShape:
+) -> formats.ExportShape:
     """The architecture of the sizes given; the vocabulary is the data's where it is not given."""
     refuse_if(not {"depth", "width", "heads"} <= sizes.keys(), "export-nothing")
     least = GPT2_VOCAB if data is None else data.vocab
@@ -104,7 +97,7 @@ def _shape(
     embedding = table_of(sizes.pop("rank", None))
     tokens = data.train_tokens if data is not None else None
     wanted: dict[str, Any] = usual | sizes | {"separator": separator, "data_tokens": tokens}
-    return ExportShape(**wanted, embedding=embedding, tied=tied)
+    return formats.ExportShape(**wanted, embedding=embedding, tied=tied)
 
 
 def _open_run(
@@ -137,11 +130,12 @@ def _check_out(out: Path, *, overwrite: bool) -> None:
 
 def _is_exported(path: Path) -> bool:
     """Whether it is a file of an export; weights may be those of somebody's model."""
-    is_file = path.is_file() and not path.is_symlink() and path.name in {*EXPORTED_FILES, WEIGHTS}
+    is_named = path.name in {*formats.EXPORTED_FILES, WEIGHTS}
+    is_file = is_named and path.is_file() and not path.is_symlink()
     return is_file and (path.name != WEIGHTS or is_export(path))
 
 
-def _document(made: Export, out: Path, names: list[str], data: Path | None) -> Document:
+def _document(made: formats.Export, out: Path, names: list[str], data: Path | None) -> Document:
     params, files = made.params, [str(out / name) for name in names]
     parts = f"{params.blocks:,} in blocks, {params.embedding:,} in embeddings"
     is_untied = TRAIN in names and '"tie_word_embeddings": false' in made.files["config.json"]

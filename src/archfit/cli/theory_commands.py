@@ -125,9 +125,8 @@ def witness(
 ) -> None:
     """Build explicit weights that reach a lower bound, and check their separation rank."""
     given = None if plan is None else as_plan(*parse_input(f"plan={plan}"))
-    check = check_witness(
-        build_witness(chosen(WitnessRequest, invocation, plan=given), prime=prime)
-    )
+    request = chosen(WitnessRequest, invocation, plan=given)
+    check = check_witness(build_witness(request, prime=prime))
     show(witness_document(check))
     if not check.verified:
         raise typer.Exit(FAILED)

@@ -8,7 +8,7 @@ docs/notation.md names every symbol.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from archfit.spec import counting, parts
 from archfit.spec.counting import BlockStyle, NetworkSizes
@@ -18,15 +18,16 @@ BlockFamily = Literal["gpt2", "llama"]
 Objective = Literal["causal", "masked"]
 GATED_MULTIPLE, FINE_MULTIPLE = 64, 8  # hidden units of a gated layer, and of a narrow one
 MOST_ROUNDING = 0.05
-# What 0.1 had in the fields that it did not know.
-_USUAL: dict[str, object] = {
-    "block": "gpt2", "kv_heads": None, "qk_norm": False, "objective": "causal"
-}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Architecture:
     """The shape of one Transformer."""
+
+    # What 0.1 had in the fields that it did not know.
+    USUAL: ClassVar[dict[str, object]] = {
+        "block": "gpt2", "kv_heads": None, "qk_norm": False, "objective": "causal"
+    }  # fmt: skip
 
     depth: int  # L, blocks
     width: int  # d_x, residual stream
@@ -85,20 +86,19 @@ class Architecture:
 
     @staticmethod
     def shortened(document: dict[str, object]) -> dict[str, object]:
-        """The JSON of 0.1 where the network is one that 0.1 had, so that it keeps its hash."""
+        """The JSON of 0.1, whose feed-forward layer was a multiple of the width."""
         width, hidden = document["width"], document["feed_forward"]
         assert isinstance(width, int)
         assert isinstance(hidden, int)
-        left_out = {name for name, usual in _USUAL.items() if document[name] == usual}
         if hidden % width == 0:
+            del document["feed_forward"]
             document["feed_forward_multiple"] = hidden // width
-            left_out.add("feed_forward")
-        return {name: part for name, part in document.items() if name not in left_out}
+        return document
 
     @staticmethod
     def completed(document: Mapping[str, object]) -> dict[str, object]:
-        """The same with all that was left out."""
-        filled = {**_USUAL, **document}
+        """The same with hidden units."""
+        filled = dict(document)
         multiple, width = filled.get("feed_forward_multiple"), filled.get("width")
         if type(multiple) is int and type(width) is int and "feed_forward" not in filled:
             del filled["feed_forward_multiple"]

@@ -1,8 +1,9 @@
 """Frozen dataclasses to JSON and back, by their types; unknown and missing keys are refused.
 
 A field whose type is a union of dataclasses is written with a `kind` key: the `TAG` of the class,
-which stays what it is when the class is renamed, so that old specs keep their hashes. A class that
-has learnt more since may say how it is written without that (`shortened`, and `completed` to read).
+which stays what it is when the class is renamed, so that old specs keep their hashes. Fields that a
+class has learnt since are left out where they are as in `USUAL`; what else it was written without
+its `shortened` leaves out, and `completed` puts it back.
 
 JSON that anybody may have written (`parse_object`) is one object, or one sentence that says why
 not.
@@ -116,6 +117,8 @@ def _fields_to_json(value: object) -> dict[str, Json]:
         if _is_tagged(hint):
             assert isinstance(written, dict)
             document[field.name] = {"kind": part.TAG} | written
+    usual = getattr(type(value), "USUAL", {})
+    document = {key: it for key, it in document.items() if key not in usual or it != usual[key]}
     shortened = getattr(type(value), "shortened", None)
     return shortened(document) if shortened else document
 
@@ -156,7 +159,7 @@ def _decode_scalar(hint: Any, document: Json, where: str) -> object:
 
 def _decode_dataclass(hint: Any, document: Json, where: str) -> object:
     hints = get_type_hints(hint)
-    mapping = _as_mapping(document, where)
+    mapping: Mapping[str, Json] = {**getattr(hint, "USUAL", {}), **_as_mapping(document, where)}
     if hasattr(hint, "completed"):
         mapping = hint.completed(mapping)
     names = [field.name for field in fields(hint)]

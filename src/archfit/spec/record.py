@@ -1,8 +1,7 @@
 """What a run leaves behind: its spec, its losses, and where and how fast it ran."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from archfit.spec.errors import InvalidValue, check_at_least, check_choice, check_real
 from archfit.spec.run import RunSpec
@@ -80,6 +79,8 @@ class Stretch:
 class Machine:
     """Where it ran; differs from machine to machine."""
 
+    USUAL: ClassVar = {"numerics": 1, "history": []}  # 0.1 knew of neither
+
     device: str  # of a CPU with its threads
     devices: int  # processes that shared the batch
     micro_batch_sequences: int  # rows that a device takes at once; the batch is the sum of several
@@ -88,17 +89,6 @@ class Machine:
     torch: str
     numerics: int = 1  # of the code that trained; see NUMERICS
     history: tuple[Stretch, ...] = ()  # where the run was before, if it was elsewhere
-
-    @staticmethod
-    def shortened(document: dict[str, object]) -> dict[str, object]:
-        """The JSON of 0.1, which knew of neither versions nor history."""
-        usual = {"numerics": 1, "history": []}
-        return {name: part for name, part in document.items() if part != usual.get(name)}
-
-    @staticmethod
-    def completed(document: Mapping[str, object]) -> dict[str, object]:
-        """The same with what was left out."""
-        return {"numerics": 1, "history": [], **document}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
