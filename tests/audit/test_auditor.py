@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from archfit.audit.auditor import audit_config, audit_json, audit_model, audit_target
+from archfit.audit.auditor import audit_config, audit_model, audit_target
 from archfit.audit.embedding import EmbeddingSpectrum
 from archfit.audit.zoo import zoo_model
+from archfit.report.audit_document import audit_json
 from tests_audit_oracle import model_class
 from tests_safetensors import write_shapes
 

@@ -117,7 +117,15 @@ def test_weights_are_fetched_to_measure_them(hub: Hub, tmp_path: Path) -> None:
     assert not any("onnx" in path for path in hub.asked)
 
 
-@pytest.mark.parametrize("words", [["org/name"], ["org/name", "--weights"], ["gpt2"], ["--all"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(["org/name"], marks=pytest.mark.slow),
+        ["org/name", "--weights"],
+        pytest.param(["gpt2"], marks=pytest.mark.slow),
+        pytest.param(["--all"], marks=pytest.mark.slow),
+    ],
+)
 def test_nothing_is_asked_of_a_server_without_being_told_to(
     words: list[str], hub: Hub, tmp_path: Path
 ) -> None:

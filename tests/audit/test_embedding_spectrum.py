@@ -38,7 +38,9 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archfit.audit.embedding, "BLOCK_BYTES", 7 * 8 * 8)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    "dtype", [pytest.param(torch.float32, marks=pytest.mark.slow), torch.bfloat16]
+)
 def test_a_table_of_30000_tokens_and_rank_64_is_measured_right(
     dtype: torch.dtype, tmp_path: Path
 ) -> None:

@@ -24,7 +24,7 @@ from tests_plans import facts
 
 BUDGETS, VOCABS = (3e5, 1e9), (5, 50257)
 FEW = 0.2, 20.0  # tokens a parameter of small data, read four times
-QUESTIONS, PLANS = 140, 120
+COUNTS = (50, pytest.param(140, marks=pytest.mark.slow))  # of random questions
 
 
 def _between(draw: random.Random, ends: tuple[float, float]) -> int:
@@ -32,10 +32,10 @@ def _between(draw: random.Random, ends: tuple[float, float]) -> int:
     return round(math.exp(draw.uniform(*map(math.log, ends))))
 
 
-def _questions(seed: int) -> Iterator[PlanOptions]:
+def _questions(seed: int, count: int) -> Iterator[PlanOptions]:
     """Families by name, any, or none said; large vocabularies are those of text and code."""
     draw = random.Random(seed)
-    for _ in range(QUESTIONS):
+    for _ in range(count):
         params, vocab = _between(draw, BUDGETS), _between(draw, VOCABS)
         named = WRITTEN if vocab > LARGEST_CODEBOOK else known_families()
         family, block = draw.choice((*named, ANY, "")), draw.choice(get_args(BlockFamily))
@@ -65,9 +65,10 @@ def _audited(plan: Plan) -> AuditResult:
     return audit_model(model_from_config(document, name="planned", origin="here"))
 
 
-def test_random_plans_are_exported_and_audited_without_a_finding() -> None:
+@pytest.mark.parametrize("count", COUNTS)
+def test_random_plans_are_exported_and_audited_without_a_finding(count: int) -> None:
     wrong, made = [], 0
-    for options in _questions(seed=20):
+    for options in _questions(20, count):
         try:
             plan = make_plan(options.request())
         except BudgetTooSmall:
@@ -78,7 +79,7 @@ def test_random_plans_are_exported_and_audited_without_a_finding() -> None:
         assert result.model.parameters.total == plan.params.total
         wrong += [f"{options}: {found.id}, {found.evidence}" for found in result.findings]
     assert not wrong, "\n".join(wrong)
-    assert made >= PLANS
+    assert made >= 0.85 * count
 
 
 def _for_few_tokens(options: PlanOptions, draw: random.Random) -> PlanRequest:
@@ -90,10 +91,13 @@ def _for_few_tokens(options: PlanOptions, draw: random.Random) -> PlanRequest:
     return replace(asked, data=facts(tokens=tokens, family=asked.family))
 
 
-def test_plans_for_few_tokens_are_audited_without_a_finding_and_some_would_have_one() -> None:
+@pytest.mark.parametrize("count", COUNTS)
+def test_plans_for_few_tokens_are_audited_without_a_finding_and_some_would_have_one(
+    count: int,
+) -> None:
     """The config says how many tokens there are; one that did not would be taken for another."""
     draw, wrong, silent = random.Random(4), [], 0
-    for options in _questions(seed=21):
+    for options in _questions(21, count):
         try:
             plan = make_plan(_for_few_tokens(options, draw))
         except BudgetTooSmall:
@@ -103,7 +107,7 @@ def test_plans_for_few_tokens_are_audited_without_a_finding_and_some_would_have_
         wrong += [f"{options}: {found.id}, {found.evidence}" for found in result.findings]
         silent += bool(audit_model(replace(result.model, training_tokens=None)).findings)
     assert not wrong, "\n".join(wrong)
-    assert silent >= 5
+    assert silent >= count / 28
 
 
 def test_a_depth_is_judged_at_the_tokens_that_a_model_names() -> None:

@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -142,8 +143,9 @@ def test_the_report_can_be_written_again(unmeasured: Advised, tmp_path: Path) ->
 def test_people_are_told_the_answer_in_a_few_lines_and_why_if_they_ask(
     unmeasured: Advised,
 ) -> None:
-    words = [word for word in unmeasured.words if word != "--json"]
+    words, config = [word for word in unmeasured.words if word != "--json"], unmeasured.config
     told = advise(*words)
+    assert unmeasured.config == config  # the same question has the same answer
     assert (told.status, told.err) == (0, "")
     lines = told.out.splitlines()
     shape = unmeasured.document["recommended"]
@@ -161,20 +163,19 @@ def test_people_are_told_the_answer_in_a_few_lines_and_why_if_they_ask(
     assert "Nothing was trained on your data" in why
 
 
-def test_another_question_about_the_same_data_is_answered_in_place(unmeasured: Advised) -> None:
+def test_another_question_about_the_same_data_is_answered_in_place(
+    unmeasured: Advised, tmp_path: Path
+) -> None:
     """The folder keeps its data; what is advised is replaced."""
-    before = (unmeasured.out / "data" / "train.bin").stat().st_mtime_ns
-    words = ("--params", "1M", "--block", "llama", "--no-measure", "--out", unmeasured.out)
-    try:
-        document = advise(*words, "--json").document()
-        assert unmeasured.config["model_type"] == "llama"
-        shape = document["recommended"]
-        assert isinstance(shape, dict)
-        assert unmeasured.config["num_hidden_layers"] == shape["depth"]
-        assert unmeasured.config["intermediate_size"] == shape["feed_forward"]
-    finally:
-        assert advise(*unmeasured.words).document() == unmeasured.document
-    assert (unmeasured.out / "data" / "train.bin").stat().st_mtime_ns == before
+    shutil.copytree(unmeasured.out, out := tmp_path / "out")
+    before = (out / "data" / "train.bin").stat().st_mtime_ns
+    words = ("--params", "1M", "--block", "llama", "--no-measure", "--out", str(out), "--json")
+    asked = Advised(advise(*words), out, words)
+    assert asked.config["model_type"] == "llama"
+    shape = asked.document["recommended"]
+    assert asked.config["num_hidden_layers"] == shape["depth"]
+    assert asked.config["intermediate_size"] == shape["feed_forward"]
+    assert (out / "data" / "train.bin").stat().st_mtime_ns == before
 
 
 def test_other_settings_of_the_data_want_another_folder(unmeasured: Advised) -> None:
@@ -395,9 +396,10 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path, name: 
 
 
 def test_where_nothing_can_be_drawn_there_is_advice_without_a_page(tmp_path: Path) -> None:
+    (tmp_path / "small.fa").write_text(proteins(100))
+    words = ["advise", "small.fa", "--params", "60K", "--no-measure", "--out", "found"]
     code = (
-        "import sys; sys.modules['altair'] = None; "
-        "sys.argv = ['archfit', 'advise', '--params', '1M', '--no-measure', '--out', 'found']; "
+        f"import sys; sys.modules['altair'] = None; sys.argv = {['archfit', *words]}; "
         "from archfit.cli.app import main; main()"
     )
     done = subprocess.run(

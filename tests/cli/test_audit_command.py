@@ -183,7 +183,7 @@ def test_a_run_of_ours_is_audited_with_its_weights(tmp_path: Path) -> None:
         (("--all", "--weights"), "--all has none"),
         (("gpt2", "--weights"), "is a row of the built-in table"),
         (("gpt22",), "close are"),
-        (("gpt2", "--fail-on", "bad"), "is no finding"),
+        (("gpt2", "--fail-on", "bad"), "--fail-on='bad' is unknown; use one of low-rank"),
         (("--all", "--sort", "colour"), "is unknown"),
         (("gpt2", "--chart", "x.svg"), "add --all or --weights"),
         (("--all", "--chart", "x.txt"), "ends in '.txt'"),

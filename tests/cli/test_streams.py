@@ -37,7 +37,7 @@ def shell(line: str, cwd: Path, **environment: str) -> subprocess.CompletedProce
         "plan --params 10M --why",
         pytest.param("audit --all --why", marks=pytest.mark.slow),
         pytest.param("audit T5-11B", marks=pytest.mark.slow),
-        "audit --all --json",
+        pytest.param("audit --all --json", marks=pytest.mark.slow),
         "theory --why",
         "bounds --depth 12 --width 768 --heads 12",
         pytest.param("fit --evidence --why", marks=pytest.mark.slow),

@@ -179,7 +179,7 @@ def test_slurm_writes_a_batch_file_and_trains_nothing(
             "scale='tiny' is unknown; use one of smoke, small, medium, paper",
         ),
         ((NAMES,), "--out is missing; name the folder"),
-        ((NAMES, "--seeds", "0"), "--seeds 0 is not in 1..1000; each is a run"),
+        ((NAMES, "--seeds", "0"), "--seeds=0 is not in 1..1000; the nearest is 1"),
         ((NAMES, "--precision", "half"), "precision='half' is unknown"),
         ((NAMES, "--out", "OUT", "--scale", "small"), "prepare data by archfit data prepare"),
         ((NAMES, "--out", "OUT", "--workers", "0"), "workers=0 is below 1"),

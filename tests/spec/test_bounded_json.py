@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from archfit.spec.bounded_json import LONGEST_INTEGER, MOST_PARTS, parse_object, read_object
+from archfit.spec.codec import LONGEST_INTEGER, MOST_PARTS, parse_object
+from archfit.spec.files import read_object
 
 MOST_BYTES = 2_000
 

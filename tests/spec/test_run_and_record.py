@@ -242,9 +242,9 @@ def test_records_are_the_same_result_on_another_machine() -> None:
         ({"evaluations": RECORD.evaluations * 2}, "put each once, in order"),
         (
             {"evaluations": (replace(RECORD.evaluations[0], step=101),)},
-            "step 101 is not in 0..100",
+            "step=101 is not in 0..100",
         ),
-        ({"status": "diverged", "diverged_at_step": -5}, "step -5 is not in 0..100"),
+        ({"status": "diverged", "diverged_at_step": -5}, "step=-5 is not in 0..100"),
     ],
 )
 def test_a_record_that_contradicts_itself_is_refused(

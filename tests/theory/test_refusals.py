@@ -1,4 +1,4 @@
-"""Refusals of the theory: each that is raised has its sentences, and each sentence its use."""
+"""Refusals by name: each that is raised has its sentences, and each sentence its use."""
 
 import ast
 from collections.abc import Iterator
@@ -7,15 +7,15 @@ from string import Template
 
 import pytest
 
-from archfit.spec.errors import InvalidValue
-from archfit.theory.refusal import refusal, refuse_if, sentences
+from archfit.spec.errors import InvalidValue, refusal, refuse_if, sentences
 
 SRC = Path(__file__).parents[2] / "src" / "archfit"
 
 
 def _raised() -> Iterator[tuple[str, set[str], set[str]]]:
     """The name of each refusal in the code, what it is given, and by mappings of its function."""
-    files = (path for room in ("theory", "exact") for path in (SRC / room).glob("*.py"))
+    rooms = ("spec", "theory", "exact", "audit", "cli")
+    files = (path for room in rooms for path in (SRC / room).glob("*.py"))
     functions = (
         node
         for file in files

@@ -1,10 +1,11 @@
-"""An audit: from a word on the command line, or a model, to what was found in it, and its JSON.
+"""An audit: from a word on the command line, or a model, to what was found in it.
 
 And what the papers say about published models, beside what the audit of those models says.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from archfit.advise.law import WEIGHTS, ideal_shape
 from archfit.advise.redundancy import READING
@@ -12,16 +13,14 @@ from archfit.audit.checkpoint_file import TENSORS, read_checkpoint
 from archfit.audit.checkpoint_model import disagreements, model_from_header
 from archfit.audit.config import model_from_config
 from archfit.audit.embedding import EmbeddingSpectrum, find_embedding, measure_embedding
-from archfit.audit.findings import Finding, findings_of
-from archfit.audit.model import Model, model_of_run
+from archfit.audit.findings import WORDS, Finding, findings_of
+from archfit.audit.model import Model
 from archfit.audit.targets import INDEX, ModelFiles, find_target
 from archfit.audit.zoo import zoo_model
-from archfit.spec import RunSpec, load_file
-from archfit.spec.bounded_json import read_object
-from archfit.spec.files import CONFIG, LARGEST_SPEC
+from archfit.spec.errors import refusal
+from archfit.spec.files import CONFIG, read_object
 
 MOST_CONFIG_BYTES = 16 * 10**6  # some list their labels; none of those seen has 1 MB
-Json = dict[str, object]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,10 +54,7 @@ def audit_target(
     target = find_target(word, environment=environment, download=wanted if download else ())
     if isinstance(target, str):
         if measure:
-            raise ValueError(
-                f"--weights needs a checkpoint, and {target} is a row of the built-in table; give "
-                "a folder, a .safetensors file or org/name in the Hugging Face cache"
-            )
+            raise refusal("weights-of-a-row", target=target)
         return audit_model(zoo_model(target))
     model = _model(target)
     if (target.spec or target.config) and target.checkpoint is not None:
@@ -85,68 +81,14 @@ def audit_config(given: object) -> AuditResult:
 
 
 def _model(files: ModelFiles) -> Model:
-    if files.spec is not None:
-        spec = load_file(RunSpec, files.spec, most_bytes=LARGEST_SPEC)
-        return model_of_run(spec, name=files.name, origin=str(files.spec))
-    if files.config is not None:
-        document = read_object(files.config, most_bytes=MOST_CONFIG_BYTES)
-        return model_from_config(document, name=files.name, origin=str(files.config))
+    if (described := files.spec or files.config) is not None:
+        document = read_object(described, most_bytes=MOST_CONFIG_BYTES)
+        return model_from_config(document, name=files.name, origin=str(described))
     path = files.weights()
     return model_from_header(read_checkpoint(path), name=files.name, origin=str(path))
 
 
-def audit_json(result: AuditResult) -> Json:
-    """The document of one model."""
-    model, first, spectrum = result.model, result.model.stacks[0], result.spectrum
-    findings = [asdict(finding) for finding in result.findings]
-    for share in (finding["redundancy"] for finding in findings if finding["redundancy"]):
-        del share["source"]  # the evidence names it
-    measured: Json | None = None
-    if spectrum is not None:
-        points = [{"index": index, "singular_value": value} for index, value in spectrum.points()]
-        measured = asdict(spectrum) | {"tensors": list(spectrum.tensors), "singular_values": points}
-        del measured["width"]
-    return {
-        "name": model.name,
-        "origin": model.origin,
-        "family": model.family,
-        "modality": model.modality,
-        "depth": model.depth,
-        "width": model.width,
-        "heads": first.heads,
-        "head_dim": first.head_dim,
-        "kv_heads": first.kv_heads,
-        "attention_ratio": _rounded(first.attention_ratio),
-        "vocab": model.input.vocab,
-        "vocab_real": model.input.vocab_real,
-        "input": model.input.kind,
-        "embedding_rank_limit": model.rank_limit,
-        "embedding_rank_measured": None if spectrum is None else spectrum.numerical_rank,
-        "rank_ratio": _rounded(result.rank_ratio),
-        "params": model.parameters.total,
-        "params_parts": asdict(model.parameters),
-        "params_published": model.published_params,
-        "training_tokens": model.training_tokens,
-        "tied": model.is_tied,
-        "stacks": [asdict(stack) | {"attention_ratio": _rounded(stack.attention_ratio)}
-                   for stack in model.stacks],
-        "spectrum": measured,
-        "findings": findings,
-        "assumed": list(model.assumed),
-        "missing": list(model.missing),
-        "notes": list(model.notes),
-    }  # fmt: skip
-
-
-def _rounded(ratio: float | None) -> float | None:
-    return None if ratio is None else round(ratio, 6)
-
-
 # ---- claims of the papers
-
-NOT_SHALLOW = (
-    "corrected: few tokens are a finding in a network that is too shallow, and this one is not"
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -159,53 +101,37 @@ class Claim:
     verdict: str  # reproduced, corrected, or resting on the paper's number: and why
 
 
-REDUNDANT = {  # what the paper says is redundant of a model, and how much
-    "ALBERT-xxlarge-v1": ("rank 128 of 4096: 25 % redundant", 0.25),
-    "ESM-1b": ("33 tokens at width 1280: likewise", 0.25),
-    "T5-3B": ("heads 4 times the width: about 25 % redundant", 0.25),
-    "T5-11B": ("heads 16 times the width: about 45 % redundant", 0.45),
-}
-
-
 def checked_claims(models: Iterable[AuditResult]) -> tuple[Claim, ...]:
-    """All six, for the models of the built-in table."""
+    """All that `findings.toml` has, for the models of the built-in table."""
     by_name = {result.model.name: result for result in models}
-    claims = [_redundancy(by_name[name], *claim) for name, claim in REDUNDANT.items()]
-    vision = by_name["ViT-H/14"].model
-    corrected = "corrected: the public model has patches of 14 x 14 x 3, a tighter bottleneck"
-    says = "input rank 768 (patches of 16 x 16 x 3) at width 1280: a bottleneck"
-    found = f"input rank {vision.rank_limit} at width {vision.width}"
-    verdict = "reproduced" if vision.rank_limit == 768 else corrected
-    claims.append(Claim(model=vision.name, says=says, found=found, verdict=verdict))
-    return (*claims, _sparse_transformer(by_name["Sparse Transformer, CIFAR-10"].model))
+    return tuple(_checked(by_name[name], claim) for name, claim in WORDS["claims"].items())
 
 
-def _redundancy(result: AuditResult, says: str, share: float) -> Claim:
-    """A number that was taken from the paper cannot confirm what the paper says."""
-    shares = [finding.redundancy for finding in result.findings if finding.redundancy]
-    worst = max(shares, key=lambda found: found.middle, default=None)
-    found = "no finding" if worst is None else f"{worst} redundant, {worst.basis}"
-    if worst is None:
-        verdict = NOT_SHALLOW
-    elif not worst.low <= share <= worst.high:
-        verdict = "corrected"
-    elif "paper" not in worst.basis:
-        verdict = f"reproduced by our runs: their {100 * share:.0f} % lie inside"
-    else:
-        point = f"the paper's own point, {100 * share:.0f} % plus or minus {100 * READING:.0f}"
-        ours = ", with our runs beside it" if "archfit" in worst.basis else ""
-        verdict = f"the shape is as they say; the share rests on {point}{ours}"
-    return Claim(model=result.model.name, says=says, found=found, verdict=verdict)
-
-
-def _sparse_transformer(model: Model) -> Claim:
+def _checked(result: AuditResult, claim: Mapping[str, Any]) -> Claim:
+    """About a redundant share, the rank of the input, or the depth that suits the size."""
+    model, verdicts = result.model, WORDS["verdicts"]
+    if "share" in claim:
+        found, name = _redundancy(result, claim["share"])
+        verdict = verdicts[name].format(share=100 * claim["share"], reading=100 * READING)
+        return Claim(model=model.name, says=claim["says"], found=found, verdict=verdict)
     size = WEIGHTS * (model.depth or 0) * model.width**2
     law = ideal_shape(size, model.rank_limit or model.width)
-    return Claim(
-        model=model.name,
-        says="128 layers at the size of BERT-Base, because of 256 pixel values",
-        found=f"the law gives {law.depth:.0f} x {law.width:.0f} for 12 L d^2 = {size / 1e6:.0f}M",
-        verdict=("reproduced" if abs(law.depth / 128 - 1) < 0.05 else "corrected")
-        + f" in shape; its {(model.published_params or 0) / 1e6:.0f}M parameters (projections of "
-        "half size) are fewer than the 85M in BERT-Base's blocks",
-    )
+    is_so = abs(law.depth / claim["depth"] - 1) < 0.05 if "depth" in claim else True
+    is_so = is_so and model.rank_limit == claim.get("rank", model.rank_limit)
+    found = claim["found"].format(model=model, law=law, millions=size / 1e6)
+    verdict = claim["so" if is_so else "else"].format(params=(model.published_params or 0) / 1e6)
+    return Claim(model=model.name, says=claim["says"], found=found, verdict=verdict)
+
+
+def _redundancy(result: AuditResult, share: float) -> tuple[str, str]:
+    """What was found, and the verdict: a number of the paper cannot confirm what it says."""
+    shares = [finding.redundancy for finding in result.findings if finding.redundancy]
+    worst = max(shares, key=lambda found: found.middle, default=None)
+    if worst is None:
+        return "no finding", "not-shallow"
+    found = f"{worst} redundant, {worst.basis}"
+    if not worst.low <= share <= worst.high:
+        return found, "outside"
+    if "paper" not in worst.basis:
+        return found, "ours"
+    return found, "both" if "archfit" in worst.basis else "papers"

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from archfit.spec import open_regular
-from archfit.spec.bounded_json import parse_object, read_object
-from archfit.spec.errors import brief
+from archfit.spec.codec import parse_object
+from archfit.spec.errors import brief, refusal
+from archfit.spec.files import open_regular, read_object
 
 LENGTH_BYTES = 8
 # What Python makes of much JSON fills gigabytes. This is room for 100,000 tensors; larger
@@ -34,11 +34,6 @@ DTYPE_BITS = (
 )
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 PICKLE_MAGIC = (b"PK\x03\x04", *(bytes([0x80, protocol]) for protocol in range(1, 6)))
-PICKLED = (
-    "a pickled checkpoint, and unpickling can run any code, so it is never opened; load it where "
-    "you trust it by torch.load(file, weights_only=True) and write the tensors by "
-    "safetensors.torch.save_file"
-)
 TENSORS, INDEX_ENDING = ".safetensors", ".safetensors.index.json"
 MOST_INDEX_BYTES = 32 * 10**6  # a mixture of 140,000 tensors has 16 MB
 MOST_SHARDS = 2000
@@ -61,6 +56,11 @@ class StoredTensor:
     def elements(self) -> int:
         """How many numbers it holds."""
         return math.prod(self.shape)
+
+    @property
+    def place(self) -> str:
+        """Its name and file, for a sentence."""
+        return f"{brief(self.name)} in {self.file}"
 
 
 Tensors = tuple[StoredTensor, ...]
@@ -94,7 +94,7 @@ def read_header(path: Path) -> Tensors:
 def refuse_pickle(path: Path) -> None:
     """Refuse a file whose name says pickle, unopened."""
     if path.suffix.lower() in PICKLES or path.name.endswith(".bin.index.json"):
-        raise ValueError(f"{path} is {PICKLED}")
+        raise refusal("pickled", file=path)
 
 
 def _header_bytes(file: BinaryIO, size: int) -> bytes:
@@ -103,15 +103,11 @@ def _header_bytes(file: BinaryIO, size: int) -> bytes:
     if len(start) < LENGTH_BYTES:
         raise ValueError(f"it has {size} bytes, too few for a header; write it again")
     if length > min(MOST_HEADER_BYTES, size - LENGTH_BYTES) and start.startswith(PICKLE_MAGIC):
-        raise ValueError(f"it is {PICKLED}")
+        raise refusal("pickled", file="it")
     if length > size - LENGTH_BYTES:
-        raise ValueError(
-            f"a header of {length:,} bytes does not fit its {size:,} bytes; it was cut off or is "
-            "of another kind: copy it again"
-        )
+        raise refusal("cut-header", length=f"{length:,}", size=f"{size:,}")
     if length > MOST_HEADER_BYTES:
-        over = f"over the limit of {MOST_HEADER_BYTES:,}; split the model into shards"
-        raise ValueError(f"its header of {length:,} bytes is {over}")
+        raise refusal("long-header", length=f"{length:,}", most=f"{MOST_HEADER_BYTES:,}")
     content = file.read(length)
     if len(content) < length:
         raise ValueError("it became shorter while it was read; wait until it is written")
@@ -120,10 +116,7 @@ def _header_bytes(file: BinaryIO, size: int) -> bytes:
 
 def _tensor(name: str, entry: object, path: Path, first: int) -> StoredTensor:
     if len(name) > LONGEST_NAME or not name.isprintable():  # it is shown, and split at its points
-        raise ValueError(
-            f"the name {brief(name)} is over {LONGEST_NAME} characters long or holds control "
-            "characters; rename the tensor"
-        )
+        raise refusal("tensor-name", name=brief(name), longest=LONGEST_NAME)
     if not isinstance(entry, dict) or not {"dtype", "shape", "data_offsets"} <= entry.keys():
         raise ValueError(f"{brief(name)} lacks dtype, shape or data_offsets; write it again")
     dtype, offsets = entry["dtype"], _sizes(entry["data_offsets"])
@@ -132,10 +125,7 @@ def _tensor(name: str, entry: object, path: Path, first: int) -> StoredTensor:
         known = ", ".join(DTYPE_BITS)
         raise ValueError(f"{brief(name)} has the dtype {brief(dtype)}; known are {known}")
     if shape is None or offsets is None or len(offsets) != 2:
-        raise ValueError(
-            f"the shape and data_offsets of {brief(name)} must be lists of whole numbers from 0, "
-            "two of them in data_offsets; write it again"
-        )
+        raise refusal("tensor-sizes", name=brief(name))
     elements = 1
     for size in shape:  # one by one: the product of a long shape would itself fill the memory
         elements *= size
@@ -143,10 +133,8 @@ def _tensor(name: str, entry: object, path: Path, first: int) -> StoredTensor:
             raise ValueError(f"the shape of {brief(name)} has over 2^63 elements; write it again")
     bits = DTYPE_BITS[dtype] * elements
     if (offsets[1] - offsets[0]) * 8 != bits:
-        raise ValueError(
-            f"{brief(name)} lies at {offsets[0]}..{offsets[1]}, but its shape and dtype need "
-            f"{bits / 8:.15g} bytes; write it again"
-        )
+        place = f"{offsets[0]}..{offsets[1]}"
+        raise refusal("tensor-place", name=brief(name), place=place, needed=f"{bits / 8:.15g}")
     start, end = (first + offset for offset in offsets)
     return StoredTensor(name=name, dtype=dtype, shape=shape, file=path, start=start, end=end)
 
@@ -175,8 +163,7 @@ def _read_index(path: Path) -> Tensors:
     shard_of = _weight_map(path)
     shards = sorted(set(shard_of.values()))
     if len(shards) > MOST_SHARDS:
-        over = f"over the limit of {MOST_SHARDS}; save the model in fewer shards"
-        raise ValueError(f"{path} names {len(shards):,} files, {over}")
+        raise refusal("many-shards", path=path, count=f"{len(shards):,}", most=MOST_SHARDS)
     for shard in shards:
         if not path.with_name(shard).exists():
             raise ValueError(f"{path} names {shard}, which is not beside it; copy it there")
@@ -185,8 +172,7 @@ def _read_index(path: Path) -> Tensors:
     tensors = [t for shard, held in headers for t in held if shard_of.get(t.name) == shard]
     if absent := shard_of.keys() - {tensor.name for tensor in tensors}:
         name = min(absent)
-        why = f"is in {shard_of[name]}, but it is not; copy index and shards again"
-        raise ValueError(f"{path} says that {brief(name)} {why}")
+        raise refusal("not-in-shard", path=path, name=brief(name), shard=shard_of[name])
     return tuple(tensors)
 
 
@@ -197,10 +183,8 @@ def _check_headers(path: Path, shards: list[str]) -> None:
         with open_regular(path.with_name(shard)) as file:
             total += int.from_bytes(file.read(LENGTH_BYTES), "little")
     if total > MOST_HEADER_BYTES_OF_ALL:
-        raise ValueError(
-            f"the files that {path} names have headers of {total:,} bytes together, over the limit "
-            f"of {MOST_HEADER_BYTES_OF_ALL:,}; give the index of one model"
-        )
+        most = f"{MOST_HEADER_BYTES_OF_ALL:,}"
+        raise refusal("long-headers", path=path, total=f"{total:,}", most=most)
 
 
 def _weight_map(path: Path) -> dict[str, str]:
@@ -212,8 +196,5 @@ def _weight_map(path: Path) -> dict[str, str]:
         is_name = isinstance(shard, str) and shard.isprintable() and not set(shard) & set("/\\:")
         is_short = is_name and len(shard.encode()) <= LONGEST_FILE_NAME
         if not is_short or not shard.endswith(TENSORS):
-            raise ValueError(
-                f"{path} puts {brief(name)} into {brief(shard)}, and a shard is a .safetensors "
-                "file in the folder of the index; write the index again"
-            )
+            raise refusal("shard-name", path=path, name=brief(name), shard=brief(shard))
     return weight_map

@@ -15,9 +15,10 @@ from archfit.audit.checkpoint_file import StoredTensor, Tensors, read_checkpoint
 from archfit.audit.embedding import ends_in, find_embedding
 from archfit.audit.families import tensor_names
 from archfit.audit.model import InputMap, Model, Parameters, Stack
-from archfit.spec.errors import brief
+from archfit.spec.errors import brief, refusal, refuse_if
 
 NO_HEADS = "{}: not in a safetensors header; put config.json beside it"
+OURS = "the numbers here are the config's"  # where weights say otherwise
 LONGEST_PROBLEM = 200  # characters of why weights were not compared
 MOST_STACKS = 4  # named in a note
 SHARED = "albert_layer_groups"  # applied again and again; no header says how often
@@ -29,8 +30,7 @@ NUMBERS = ("F", "BF", "C")  # how dtypes of trained numbers start; masks and ind
 def model_from_header(tensors: Tensors, *, name: str, origin: str) -> Model:
     """The model that stored names and shapes describe; parameters are counted exactly."""
     learned = tuple(filter(is_learned, tensors))
-    _refuse_quantised_input(tensors, learned)
-    reads, first_name, input_width = _input(learned)
+    reads, first_name, input_width = _input(tensors, learned)
     try:
         stacks = sorted(find_stacks(learned), key=lambda stack: _order(stack, first_name))
         shapes = tuple(stack.shape(input_width=input_width) for stack in stacks)
@@ -39,12 +39,13 @@ def model_from_header(tensors: Tensors, *, name: str, origin: str) -> Model:
     inside = {tensor.name for stack in stacks for tensor in stack.tensors.values()}
     outside = [tensor for tensor in learned if tensor.name not in inside]
     sizes = {"heads": shapes[0].heads, "head_dim": shapes[0].head_dim}
+    has_head = any(ends_in(tensor.name, tensor_names("heads")) for tensor in learned)
     return Model(
         name=name,
         origin=origin,
         stacks=shapes,
         input=reads,
-        is_tied=False if any(_is_head(tensor.name) for tensor in learned) else None,
+        is_tied=False if has_head else None,
         parameters=Parameters(
             blocks=_elements(tensor for stack in stacks for tensor in stack.tensors.values()),
             embedding=_elements(tensor for tensor in outside if _is_table(tensor.name)),
@@ -59,13 +60,16 @@ def _elements(tensors: Iterable[StoredTensor]) -> int:
     return sum(tensor.elements for tensor in tensors)
 
 
-def _input(learned: Tensors) -> tuple[InputMap, str, int | None]:
+def _input(tensors: Tensors, learned: Tensors) -> tuple[InputMap, str, int | None]:
     """How a position enters, the tensor that says so, and the width it leads to."""
     for tensor in learned:
         if "HashBucketCodepointEmbedder" in tensor.name:  # CANINE
             return InputMap(kind="hashed_lookup_concat"), tensor.name, None
         if tensor.name.endswith("encoder.conv1.weight") and len(tensor.shape) == 3:  # Whisper
             return InputMap(kind="nonlinear"), tensor.name, tensor.shape[0]
+    table = find_embedding(tensors).tables[0]  # in integers its shape need not be the table's
+    is_quantised = table not in learned
+    refuse_if(is_quantised, "quantised-table", name=brief(table.name), dtype=table.dtype)
     found = find_embedding(learned)
     reads = InputMap(
         kind=found.kind,
@@ -76,19 +80,6 @@ def _input(learned: Tensors) -> tuple[InputMap, str, int | None]:
     return reads, found.names[0], found.width
 
 
-def _refuse_quantised_input(tensors: Tensors, learned: Tensors) -> None:
-    """Say so where the table is there, but in integers, whose shape need not be the table's."""
-    try:
-        table = find_embedding(tensors).tables[0]
-    except ValueError:  # then none is there at all
-        return
-    if table not in learned:
-        raise ValueError(
-            f"{brief(table.name)} holds {table.dtype}, quantised numbers whose shape need not be "
-            "that of the table; put its config.json beside it, or give the original"
-        )
-
-
 def is_learned(tensor: StoredTensor) -> bool:
     """Whether it is a parameter; causal masks and rotary frequencies are stored beside them."""
     last = tensor.name.rpartition(".")[2]
@@ -97,13 +88,9 @@ def is_learned(tensor: StoredTensor) -> bool:
     return tensor.dtype.startswith(NUMBERS) and tensor.elements > 0 and is_kept
 
 
-def _is_head(name: str) -> bool:
-    return ends_in(name, tensor_names("heads"))
-
-
 def _is_table(name: str) -> bool:
-    is_norm = "norm" in name.lower()
-    return _is_head(name) or (not is_norm and any(part in name for part in tensor_names("tables")))
+    is_named = any(part in name for part in tensor_names("tables"))
+    return ends_in(name, tensor_names("heads")) or (is_named and "norm" not in name.lower())
 
 
 # ---- stacks
@@ -122,12 +109,6 @@ class StoredStack:
         """What the name says of it; "blocks" if nothing."""
         return next((role for role in ROLES if role in self.prefix), "blocks")
 
-    def is_gated(self, feed_forward: int | None) -> bool:
-        """Whether layers of so many hidden units have gates, as matrices of their own or inside."""
-        has_own = any(_is_layer(name, tensor_names("gates")) for name in self.tensors)
-        is_double = feed_forward is not None and self.rows("gates_inside") == 2 * feed_forward
-        return has_own or is_double
-
     def rows(self, part: str) -> int | None:
         """Rows of the matrix of this part: H d_a of the queries, likewise of the keys."""
         named = (t for name, t in self.tensors.items() if _is_layer(name, tensor_names(part)))
@@ -138,11 +119,12 @@ class StoredStack:
         width, keys = self._width(input_width), self.rows("keys")
         heads, head_dim = self._heads()
         hidden = self._feed_forward(width)
+        has_gates = any(_is_layer(name, tensor_names("gates")) for name in self.tensors)
+        is_double = hidden is not None and self.rows("gates_inside") == 2 * hidden
         return Stack(
             role=self.role, depth=self.blocks, width=width, heads=heads, head_dim=head_dim,
             kv_heads=keys // head_dim if keys and head_dim and not keys % head_dim else None,
-            feed_forward=hidden, is_gated=self.is_gated(hidden),
-            distinct_blocks=self.blocks,
+            feed_forward=hidden, is_gated=has_gates or is_double, distinct_blocks=self.blocks,
             block_weights=_elements(t for t in self.tensors.values() if len(t.shape) >= 2),
         )  # fmt: skip
 
@@ -170,11 +152,7 @@ class StoredStack:
         often = [size for size, count in counts.items() if count == most]
         if input_width is not None and input_width in often:
             return input_width
-        if len(often) != 1:
-            raise ValueError(
-                f"the matrices of {brief(self.prefix)} share no one size that could be its width; "
-                "put its config.json beside it"
-            )
+        refuse_if(len(often) != 1, "no-width", prefix=brief(self.prefix))
         return often[0]
 
     def _feed_forward(self, width: int) -> int | None:
@@ -195,19 +173,13 @@ def find_stacks(tensors: Iterable[StoredTensor]) -> tuple[StoredStack, ...]:
         prefix, name = _split(tensor.name)
         if prefix:
             found[prefix][name] = tensor
-    if not found:
-        raise ValueError(
-            "no tensor has the name of a numbered block (layers.0., h.0., block.0., ...), so it is "
-            "no Transformer with known names; put its config.json beside it"
-        )
+    refuse_if(not found, "no-blocks")
     stacks = []
     for prefix, inside in sorted(found.items()):
         numbers = {int(each.partition(".")[0]) for each in inside}
         if absent := set(range(max(numbers) + 1)) - numbers:
-            raise ValueError(
-                f"block {min(absent)} of {brief(prefix)} is not there, though {max(numbers)} is: "
-                "this is one shard of several; give the .safetensors.index.json of all"
-            )
+            numbered = {"block": min(absent), "last": max(numbers)}
+            raise refusal("absent-block", prefix=brief(prefix), **numbered)
         stacks.append(StoredStack(prefix=prefix, blocks=len(numbers), tensors=inside))
     return tuple(stacks)
 
@@ -216,11 +188,7 @@ def _split(name: str) -> tuple[str, str]:
     """The stack that a tensor is in and its name there; the first number tells, so experts and
     sublayers do not. Both are empty outside of all stacks."""
     parts = name.split(".")
-    if SHARED in parts:
-        raise ValueError(
-            f"{brief(name)} belongs to layers that ALBERT applies again and again, and a header "
-            "does not say how often; put its config.json beside it"
-        )
+    refuse_if(SHARED in parts, "shared-blocks", name=brief(name))
     for at, part in enumerate(parts[:-2], start=1):
         number = parts[at]
         if part in tensor_names("blocks") and number.isdecimal() and len(number) <= LONGEST_NUMBER:
@@ -243,12 +211,11 @@ def _notes(tensors: Tensors, stack: StoredStack, shape: Stack) -> Iterator[str]:
             "elements are masks, indices, frequencies or quantised numbers, and not counted as "
             "parameters"
         )
-    width = shape.width
     if shape.is_gated:
         yield "the feed-forward layers are gated"
     queries, keys = stack.rows("queries"), stack.rows("keys")
-    if queries is not None and queries != width:
-        yield f"all query heads together have {queries:,} dimensions, width {width:,}"
+    if queries is not None and queries != shape.width:
+        yield f"all query heads together have {queries:,} dimensions, width {shape.width:,}"
     if queries and keys and queries != keys:
         yield f"keys have {keys:,} dimensions where queries have {queries:,}"
 
@@ -284,16 +251,12 @@ def _input_disagreements(model: Model, tensors: Tensors) -> Iterator[str]:
     if said is None or found.kind == "sum_of_lookups":
         return
     inner = None if found.widening else model.input.inner  # where what widens it was not found
-    sizes = (
-        ("rows" if found.is_table else "inputs", said, found.rows),
-        ("columns", model.width if inner is None else inner, found.width),
-    )
-    for what, config, stored in sizes:
+    rows = "rows" if found.is_table else "inputs"
+    columns = model.width if inner is None else inner
+    for what, config, stored in ((rows, said, found.rows), ("columns", columns, found.width)):
         if config != stored:
-            yield (
-                f"{brief(found.names[0])} has {stored:,} {what}, and the config says {config:,}; "
-                "the numbers here are the config's"
-            )
+            has = f"{brief(found.names[0])} has {stored:,} {what}"
+            yield f"{has}, and the config says {config:,}; {OURS}"
 
 
 def _stack_disagreements(model: Model, tensors: Tensors) -> Iterator[str]:
@@ -307,7 +270,5 @@ def _stack_disagreements(model: Model, tensors: Tensors) -> Iterator[str]:
             left.remove(stack.depth)
         elif stack.depth is not None:
             named = (f"{stack.blocks} in {brief(stack.prefix)}" for stack in stored[:MOST_STACKS])
-            yield (
-                f"the config says {stack.depth:,} blocks in the {stack.role} stack, and the "
-                f"weights hold {', '.join(named)}; the numbers here are the config's"
-            )
+            says = f"the config says {stack.depth:,} blocks in the {stack.role} stack"
+            yield f"{says}, and the weights hold {', '.join(named)}; {OURS}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from archfit.audit.families import Document, Family, knowledge
 from archfit.audit.model import InputMap
-from archfit.spec.errors import InvalidValue, brief, check_at_least
+from archfit.spec.errors import InvalidValue, brief, check_at_least, refuse_if
 
 MOST_LAYERS_OF_A_STEM = 64
 BYTES = 256 + 3  # and ByT5's padding, end and unknown
@@ -62,9 +62,8 @@ class ConfigReader:
 
     def is_tied(self) -> bool | None:
         """Whether the token table serves as the head; noted as missing where nothing says so."""
-        found = self.value("is_tied")
+        found = self.noted("is_tied")
         if found is None:
-            self.lack("is_tied")
             return None
         key, value = found
         if not isinstance(value, bool):
@@ -79,9 +78,16 @@ class ConfigReader:
         """A size that every model has; refuses a config without it."""
         size = self.size(name) or otherwise
         if size is None:
-            looked = ", ".join(self.keys[name])
-            raise ValueError(f"the config gives no {name}; looked for {looked}")
+            self.lack(name)
+            raise ValueError(f"the config gives no {self.missing[-1].replace(':', ';')}")
         return size
+
+    def noted(self, name: str) -> tuple[str, object] | None:
+        """The value of this name with its key; noted as missing where there is none."""
+        found = self.value(name)
+        if found is None:
+            self.lack(name)
+        return found
 
 
 def whole(key: str, value: object, *, least: int = 1) -> int:
@@ -140,18 +146,12 @@ def _attention(reader: ConfigReader, width: int) -> dict[str, int]:
         reader.lack("heads")
         return {"attention": width, "key_value": width} if family.is_square else {}
     kv_heads = family.fixed_kv_heads or reader.needed("kv_heads") or heads
-    if kv_heads > heads:
-        raise ValueError(
-            f"there are more key-value heads ({brief(kv_heads)}) than heads ({heads}); "
-            "several heads share one, so use at most as many"
-        )
+    refuse_if(kv_heads > heads, "more-kv-heads", kv_heads=brief(kv_heads), heads=heads)
     found = {"heads": heads, "kv_heads": kv_heads}
     head_dim = reader.needed("head_dim")
-    if head_dim is None and family.is_square and width % heads:
-        rule = f"is not a multiple of {{heads}}={heads}, so head_dim would be a fraction"
-        way_out = "give head_dim, or heads that divide the width"
-        raise InvalidValue("width", width, rule, way_out)
-    if head_dim is None and width % heads:
+    is_fraction = head_dim is None and width % heads > 0
+    refuse_if(is_fraction and family.is_square, "fractional-head", width, heads=heads)
+    if is_fraction:
         reader.lack("head_dim")
         return found | {"attention": width, "key_value": width * kv_heads // heads}
     if head_dim is None:
@@ -192,13 +192,11 @@ def outside_sizes(reader: ConfigReader, width: int) -> dict[str, int]:
     family = reader.family
     names = [name for name in family.needs if name not in knowledge()["sizes_of_a_stack"]]
     for name in ["vocab", *names] if family.input in WITH_TOKENS else names:
-        found = reader.size(name, least=0 if name == "types" else 1)
-        if found is None and name == "inner":
-            found = width  # the class takes the width where the key is absent or null
-        if found is None:
-            reader.lack(name)
-        else:
-            sizes[name] = found
+        found = reader.value(name) if name == "inner" else reader.noted(name)
+        if found is not None:
+            sizes[name] = whole(*found, least=0 if name == "types" else 1)
+        elif name == "inner":
+            sizes[name] = width  # the class takes the width where the key is absent or null
     if family.input == "linear_patch":
         sizes |= _patches(reader)
     if family.input == "linear_on_conv_features":
@@ -219,17 +217,13 @@ def input_map(reader: ConfigReader, sizes: dict[str, int], width: int) -> InputM
 
 
 def _patches(reader: ConfigReader) -> dict[str, int]:
-    channels = reader.size("channels")
-    patch, image = reader.value("patch_size"), reader.value("image_size")
-    for name, found in (("channels", channels), ("patch_size", patch), ("image_size", image)):
-        if found is None:
-            reader.lack(name)
+    channels, patch, image = map(reader.noted, ("channels", "patch_size", "image_size"))
     sizes: dict[str, int] = {}
     if patch is None:
         return sizes
     height, width = _pair(*patch)
     if channels is not None:
-        sizes["patch_dimensions"] = height * width * channels
+        sizes["patch_dimensions"] = height * width * whole(*channels)
     if image is not None:
         image_height, image_width = _pair(*image)
         down, across = image_height // height, image_width // width
@@ -241,20 +235,15 @@ def _patches(reader: ConfigReader) -> dict[str, int]:
 
 def _stem(reader: ConfigReader) -> dict[str, int]:
     """Sums over the convolutions of a stem that starts from one channel of sound."""
-    found, kernels = reader.value("stem_channels"), reader.value("stem_kernels")
+    found = reader.noted("stem_channels")
     if found is None:
-        reader.lack("stem_channels")
         return {}
     channels = _wholes(*found)
     sizes = {"stem_channels": sum(channels), "stem_first": channels[0], "stem_last": channels[-1]}
+    kernels = reader.noted("stem_kernels")
     if kernels is None:
-        reader.lack("stem_kernels")
         return sizes
     taps = _wholes(*kernels)
-    if len(taps) != len(channels):
-        raise ValueError(
-            f"conv_kernel has {len(taps)} entries and conv_dim {len(channels)}; "
-            "give both for every convolution"
-        )
+    refuse_if(len(taps) != len(channels), "stem", kernels=len(taps), channels=len(channels))
     layers = zip((1, *channels), channels, taps, strict=False)
     return sizes | {"stem_weights": sum(before * after * tap for before, after, tap in layers)}

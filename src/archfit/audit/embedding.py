@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 from archfit.audit.families import knowledge, tensor_names
 from archfit.audit.model import TABLES, InputKind
 from archfit.spec import open_regular
-from archfit.spec.errors import brief
+from archfit.spec.errors import brief, refusal, refuse_if
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -125,11 +125,8 @@ def find_embedding(tensors: Tensors) -> EmbeddingTensors:
     largest = sorted(matrices, key=lambda tensor: -tensor.shape[0])[:3]
     listed = ", ".join(f"{brief(t.name)} ({t.shape[0]:,} x {t.shape[1]:,})" for t in largest)
     place = f" of {tensors[0].file}" if tensors else ""
-    raise ValueError(
-        f"none of {len(tensors):,} tensors{place} has the name of a token table or patch "
-        "projection (embed_tokens.weight, wte.weight, ...); the matrices with most rows are "
-        f"{listed or 'none at all'}: rename the table"
-    )
+    count = f"{len(tensors):,}"
+    raise refusal("no-table", count=count, place=place, listed=listed or "none at all")
 
 
 def ends_in(name: str, endings: tuple[str, ...]) -> bool:
@@ -185,8 +182,7 @@ class EmbeddingSpectrum:
     def points(self) -> tuple[tuple[int, float], ...]:
         """Index from 1 and singular value for a chart, evenly thinned to at most 512."""
         count = len(self.singular_values)
-        kept = min(count, MOST_POINTS)
-        chosen = sorted({round(at * (count - 1) / max(1, kept - 1)) for at in range(kept)})
+        chosen = np.linspace(0, count - 1, min(count, MOST_POINTS)).round().astype(int).tolist()
         return tuple((index + 1, self.singular_values[index]) for index in chosen)
 
 
@@ -237,19 +233,15 @@ def _product(embedding: EmbeddingTensors) -> tuple[Matrix, float, int]:
 def _check_sizes(embedding: EmbeddingTensors) -> None:
     name, columns = embedding.names[0], embedding.stored_columns
     elements = sum(table.elements for table in embedding.tables)
-    way_out = "audit it without --weights"
     if columns > WIDEST:
-        raise ValueError(
-            f"{brief(name)} has {columns:,} columns, and the square matrices that measuring it "
-            f"needs take {16 * columns**2 / 1e9:.1f} GB; the limit is {WIDEST:,} columns: {way_out}"
-        )
+        sizes = {"columns": f"{columns:,}", "gigabytes": f"{16 * columns**2 / 1e9:.1f}"}
+        raise refusal("wide-table", name=brief(name), **sizes, most=f"{WIDEST:,}")
     limits = [(name, elements, MOST_ELEMENTS, "that can be read in minutes")]
     held = "that a factor is held in memory with"
     limits += [(each.name, each.elements, WIDEST**2, held) for each in embedding.widening]
-    for each, size, limit, why in limits:
-        if size > limit:
-            over = f"over the limit of {limit:,} {why}; {way_out}"
-            raise ValueError(f"{brief(each)} has {size:,} elements, {over}")
+    for each, size, most, why in limits:
+        shown = {"name": brief(each), "size": f"{size:,}", "most": f"{most:,}"}
+        refuse_if(size > most, "large-table", **shown, why=why)
 
 
 def _table_rows(embedding: EmbeddingTensors) -> Rows:
@@ -280,10 +272,7 @@ def without_padding(rows: Rows) -> Iterator[Matrix]:
 def blocks(tensor: StoredTensor) -> Iterator[Matrix]:
     """Rows of the tensor as float64, all axes after the first made one; nothing else is read."""
     if tensor.dtype not in DIGITS:
-        raise ValueError(
-            f"{brief(tensor.name)} in {tensor.file} holds {tensor.dtype}, and spectra are measured "
-            f"of {', '.join(DIGITS)}; quantised tables have scales elsewhere: give the original"
-        )
+        raise refusal("dtype", where=tensor.place, dtype=tensor.dtype, known=", ".join(DIGITS))
     rows = tensor.shape[0]
     columns, row_bytes = (n // max(1, rows) for n in (tensor.elements, tensor.end - tensor.start))
     at_once = max(1, BLOCK_BYTES // max(1, 8 * columns))
@@ -302,11 +291,7 @@ def _as_float64(content: bytes, tensor: StoredTensor) -> Matrix:
         values = (np.frombuffer(content, "<u2").astype(np.uint32) << 16).view(np.float32)
     else:
         values = np.frombuffer(content, {"F16": "<f2", "F32": "<f4", "F64": "<f8"}[tensor.dtype])
-    if not np.isfinite(values).all():
-        raise ValueError(
-            f"{brief(tensor.name)} in {tensor.file} holds NaN or infinity, so it has no spectrum; "
-            "give a checkpoint from before the training failed"
-        )
+    refuse_if(not np.isfinite(values).all(), "no-number", where=tensor.place)
     return values.astype(np.float64)
 
 
@@ -327,15 +312,8 @@ class Gram:
         self.longest_row, self.used_bits = 0.0, 0
         for block in rows:
             self._add(block)
-        where = f"{brief(tensor.name)} in {tensor.file}"
-        if not self.upper.diagonal().any():
-            raise ValueError(
-                f"{where} holds nothing but zeros, equal rows or numbers too small to square, so "
-                "it has no spectrum; give a trained checkpoint"
-            )
-        if not np.isfinite(self.upper).all():
-            before = "give a checkpoint from before the training failed"
-            raise ValueError(f"{where} holds numbers too large to square; {before}")
+        refuse_if(not self.upper.diagonal().any(), "only-zeros", where=tensor.place)
+        refuse_if(not np.isfinite(self.upper).all(), "too-large", where=tensor.place)
 
     def _add(self, block: Matrix) -> None:
         with np.errstate(over="ignore", invalid="ignore"):  # told at the end

@@ -15,7 +15,6 @@ mapping: what needs it raises KeyError, and the count says "not found".
 """
 
 import math
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -23,7 +22,7 @@ from typing import Any, TypeAlias
 
 from archfit.audit.model import InputKind, Parameters, Stack, sum_if_known
 from archfit.spec import counting
-from archfit.spec.files import packed_file
+from archfit.spec.packed import packed_table
 
 Document: TypeAlias = Mapping[str, object]
 # Of a stack or of a whole model. Beside the sizes of a `Stack`: attention is heads * head_dim,
@@ -80,8 +79,7 @@ class Family(counting.BlockStyle):
 @cache
 def knowledge() -> Mapping[str, Any]:
     """All that `families.toml` says, its lists as tuples; read once, in about 10 ms."""
-    text = packed_file("families.toml").read_text(encoding="utf-8")
-    document: Mapping[str, Any] = _frozen(tomllib.loads(text))
+    document: Mapping[str, Any] = _frozen(packed_table("families.toml"))
     return document
 
 

@@ -11,7 +11,6 @@ tokens ask for few layers: where a model does not say how many it has, they are 
 """
 
 import math
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -26,7 +25,7 @@ from archfit.advise.redundancy import Redundancy, attention_redundancy, rank_red
 from archfit.advise.shapes import GPU_MULTIPLE, LARGE, TABLES_AT_MOST, Knowledge
 from archfit.audit.model import TABLES, Model, Stack
 from archfit.spec.architecture import BlockFamily
-from archfit.spec.files import packed_file
+from archfit.spec.packed import packed_table
 
 Severity = Literal["high", "medium", "low"]
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
@@ -39,7 +38,7 @@ TOKENS = 20.0, 320.0  # a parameter: nobody says how many a network saw
 SIZES_A_DOUBLING = 2  # of networks, at which depths are looked up
 CHARTED = 1e6, 1e12  # the sizes of a chart
 NARROW = 16  # dimensions of a head
-WORDS = tomllib.loads(packed_file("findings.toml").read_text(encoding="utf-8"))  # of each finding
+WORDS = packed_table("findings.toml")  # of each finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,24 +103,14 @@ def findings_of(model: Model, *, measured_rank: int | None = None) -> tuple[Find
 def _low_rank(subject: Subject) -> Found | None:
     """Weights of less rank than the input allows, or else a factorised table."""
     model, rank = subject.model, subject.measured_rank
-    limit, width, source = model.rank_limit, model.width, model.input
+    limit, source = model.rank_limit, model.input
     if limit is None:  # what was measured is then a decoder's table, not what limits the input
         return None
     if rank is not None and rank < limit:
-        fix = (
-            "train the table without what keeps its rank low (weight decay, factorisation), or "
-            f"store it factorised with an inner size of {rank:,}"
-        )
-        return _low(
-            model, rank, fact=f"The embedding's weights have rank {rank:,} of {width:,}", fix=fix
-        )
-    if source.kind not in TABLES or source.inner != limit or limit >= width:
+        return _low(model, rank, WORDS["low_ranks"]["measured"])
+    if source.kind not in TABLES or source.inner != limit or limit >= model.width:
         return None
-    fact = f"The embedding is factorised through {limit:,} of {width:,} dimensions"
-    fix = (
-        f"raise the embedding size from {limit:,} towards {width:,}, with less width to pay for it"
-    )
-    return _low(model, limit, fact=fact, fix=fix)
+    return _low(model, limit, WORDS["low_ranks"]["factorised"])
 
 
 def _few_inputs(subject: Subject, *, is_table: bool) -> Found | None:
@@ -133,14 +122,15 @@ def _few_inputs(subject: Subject, *, is_table: bool) -> Found | None:
         return None
     if _off_depth(subject, is_deep=False) is None:
         return None
-    wider = "" if is_table else WORDS["wider_inputs"][kind].format(width=model.width)
-    return _low(model, limit, wider=wider)
+    return _low(model, limit, {} if is_table else {"wider": WORDS["wider_inputs"][kind]})
 
 
-def _low(model: Model, rank: int, **words: object) -> Found:
-    """An embedding of this rank, below the width."""
+def _low(model: Model, rank: int, sentences: Mapping[str, str]) -> Found:
+    """An embedding of this rank, below the width; the numbers go into `sentences`, too."""
     share = rank_redundancy(rank, model.width, model.stacks[0].depth)
-    return _redundant(share, rank=rank, width=model.width, part=100 * rank / model.width, **words)
+    numbers = {"rank": rank, "width": model.width, "part": 100 * rank / model.width}
+    said = {name: sentence.format(**numbers) for name, sentence in sentences.items()}
+    return _redundant(share, **numbers, **said)
 
 
 def _redundant(share: Redundancy, **words: object) -> Found:
@@ -168,19 +158,17 @@ def _wide_attention(subject: Subject) -> Found | None:
 def _off_depth(subject: Subject, *, is_deep: bool) -> Found | None:
     """Deeper, or else shallower, than trained networks of its size are good at."""
     found = _misfit(subject)
-    if found is None or found.is_too_deep != is_deep:
+    if found is None or (found.depth > found.outlook.depth) != is_deep:
         return None
     low, high = round(found.outlook.low), round(found.outlook.high)
-    trained = f"if trained on {TOKENS[0]:g} tokens per parameter or more"
-    if subject.model.training_tokens:
-        trained = f"trained on {found.tokens:.2g} tokens per parameter"
+    trained = WORDS["trained"]["told" if subject.model.training_tokens else "usual"]
     words = {
         "stack": subject.stack,
         "good": f"{low} to {high}" if low < high else str(low),
         "data": found.family or "data of all families",
         "lost": 100 * found.lost,
         "beyond": " (by extrapolation)" if found.is_extrapolated else "",
-        "trained": trained,
+        "trained": trained.format(tokens=found.tokens, usual=TOKENS[0]),
     }
     return Found(severity="medium" if found.lost_bits > MUCH_LOST else "low", words=words)
 
@@ -212,11 +200,6 @@ class Prospect:
         is_inside = self.outlook.low - 1 <= self.depth <= self.outlook.high + 1
         return is_inside or self.lost_bits < LITTLE_LOST
 
-    @property
-    def is_too_deep(self) -> bool:
-        """Else too shallow, where it is not good."""
-        return self.depth > self.outlook.depth
-
 
 def _misfit(subject: Subject) -> Prospect | None:
     """What is known of a depth that is good for no data that the model may read.
@@ -232,12 +215,11 @@ def _misfit(subject: Subject) -> Prospect | None:
     deepest = max(DEEPEST_TRAINED, 1 << (stack.depth - 1).bit_length())
     block: BlockFamily = "llama" if stack.is_gated else "gpt2"
     step = round(SIZES_A_DOUBLING * math.log2(size))
-    known = (
-        (family, tokens, stack.depth, *_known(family, block, step, deepest, tokens))
+    found = (
+        Prospect(family, tokens, stack.depth, *_known(family, block, step, deepest, tokens))
         for family in _families(model)
         for tokens in _tokens(model, size, family)
     )
-    found = (Prospect(*each) for each in known)
     likeliest = next(found)
     return None if likeliest.is_good or any(each.is_good for each in found) else likeliest
 
@@ -313,12 +295,8 @@ def _off_gpu_sizes(subject: Subject) -> Found | None:
         4 * stack.heads * head * across + (WEIGHTS - 4) * across**2
         for head, across in ((stack.head_dim, stack.width), (head_dim, width))
     )
-    words = {
-        "stack": stack,
-        "width": width,
-        "head_dim": head_dim,
-        "cost": 100 * (after / before - 1),
-    }
+    cost = 100 * (after / before - 1)
+    words = {"stack": stack, "width": width, "head_dim": head_dim, "cost": cost}
     return Found(severity="low", words=words)
 
 

@@ -117,18 +117,9 @@ class Model:
 
 def sum_if_known(sizes: Iterable[int | None]) -> int | None:
     """The sum, or None where one of them was not found."""
-    total = 0
-    for size in sizes:
-        if size is None:
-            return None
-        total += size
-    return total
-
-
-def model_of_run(spec: RunSpec, *, name: str, origin: str) -> Model:
-    """The model that a run of archfit's own trains."""
-    model = model_from_architecture(spec.architecture, name=name, origin=origin)
-    return replace(model, training_tokens=spec.training_tokens)
+    given = tuple(sizes)
+    known = [size for size in given if size is not None]
+    return sum(known) if len(known) == len(given) else None
 
 
 def model_from_architecture(shape: Architecture, *, name: str, origin: str) -> Model:
@@ -167,9 +158,11 @@ def model_from_spec(document: Mapping[str, object], *, name: str, origin: str) -
     if not (document.keys() >= RUN_KEYS or document.keys() >= ARCHITECTURE_KEYS):
         return None
     try:
-        if "architecture" in document:
-            return model_of_run(from_json(RunSpec, dict(document)), name=name, origin=origin)
-        shape = from_json(Architecture, dict(document))
+        if "architecture" not in document:
+            shape = from_json(Architecture, dict(document))
+            return model_from_architecture(shape, name=name, origin=origin)
+        run = from_json(RunSpec, dict(document))
     except RecursionError as problem:
         raise ValueError("this spec is nested too deeply to be one") from problem
-    return model_from_architecture(shape, name=name, origin=origin)
+    model = model_from_architecture(run.architecture, name=name, origin=origin)
+    return replace(model, training_tokens=run.training_tokens)

@@ -12,14 +12,14 @@ import os
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 
 from archfit.audit.checkpoint_file import INDEX_ENDING, TENSORS, refuse_pickle
 from archfit.audit.zoo import nearest, zoo_id, zoo_rows
 from archfit.spec import open_regular
-from archfit.spec.errors import brief
+from archfit.spec.errors import brief, refusal, refuse_if
 from archfit.spec.files import CONFIG, SPEC, WEIGHTS
 
 INDEX = "model" + INDEX_ENDING
@@ -28,8 +28,10 @@ CACHED_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII) 
 COMMIT = re.compile(r"[0-9a-f]{1,64}")
 LONGEST_REASON = 200  # characters of why a download failed
 MOST_NAMES = 1000  # of a cache, listed for suggestions
-FILES = "a folder, a config.json, a .safetensors file or its index"
-WAYS = f"{FILES}, or org/name in the Hugging Face cache"
+WAYS = (
+    "a folder, a config.json, a .safetensors file or its index, or org/name in the Hugging Face "
+    "cache"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,16 +48,12 @@ class ModelFiles:
         """The checkpoint; if there is none, a sentence says what stands in its place."""
         if self.checkpoint is not None:
             return self.checkpoint
-        if self.spec is not None:
-            raise ValueError(f"{self.name} has no weights yet; --weights needs a finished run")
+        refuse_if(self.spec is not None, "no-weights-yet", name=self.name)
         _checkpoint_in(self.folder)  # says so if there are several, or shards without an index
         for path in sorted(self.folder.iterdir()):
             refuse_pickle(path)
-        if self.config is None:
-            nothing = f"neither {CONFIG} nor a {TENSORS} file that can be read"
-            raise ValueError(f"{self.folder} holds {nothing}; give {WAYS}")
-        lack = "has no weights beside it that are surely its own"
-        raise ValueError(f"{self.config} {lack}; give the {TENSORS} file")
+        refuse_if(self.config is None, "no-files", folder=self.folder, ways=WAYS)
+        raise refusal("no-weights", config=self.config)
 
 
 def find_target(
@@ -66,7 +64,7 @@ def find_target(
     brought there if there are files to `download`, patterns of names."""
     path = Path(word)
     if word and os.path.exists(path):  # false also where it is too long, or has a zero byte
-        return _of_folder(path) if path.is_dir() else _of_file(path)
+        return _files_at(path)
     hub = _hub_folder(environment)
     if download and "/" in word and CACHED_NAME.fullmatch(word):
         _fetch(word, hub, download)
@@ -74,45 +72,43 @@ def find_target(
         return identifier
     cached = _snapshot(word, hub)
     if cached is None:
-        raise ValueError(_not_found(word, hub))
-    return _of_folder(cached, name=word)
+        raise _not_found(word, hub)
+    return _files_at(cached, name=word)
 
 
-def _of_folder(folder: Path, *, name: str = "") -> ModelFiles:
+def _files_at(path: Path, *, name: str = "") -> ModelFiles:
+    """What belongs to a folder or file: a config beside weights, and the other way round.
+
+    A config suffices: what is wrong with weights beside it matters to those who ask for them.
+    """
+    is_folder = path.is_dir()
+    folder = path if is_folder else path.parent
+    config, spec, weights = (_file(folder / each) for each in (CONFIG, SPEC, WEIGHTS))
+    if not is_folder:
+        refuse_pickle(path)
+        if path.name.endswith((INDEX_ENDING, TENSORS)):
+            own = spec if config is None and path == weights else None
+            files = ModelFiles(name=_name(path), folder=folder, config=config, spec=own)
+            return replace(files, checkpoint=_whole(path))
+        refuse_if(path.suffix != ".json", "no-model-file", path=path, ways=WAYS)
+        if path.name not in (CONFIG, SPEC):
+            return ModelFiles(name=_name(path), folder=folder, config=path)
     name = name or folder.resolve().name
-    if (folder / CONFIG).is_file():
-        return _of_config(folder / CONFIG, name=name)
-    if (folder / SPEC).is_file():
-        checkpoint = folder / WEIGHTS if (folder / WEIGHTS).is_file() else None
-        return ModelFiles(name=name, folder=folder, spec=folder / SPEC, checkpoint=checkpoint)
-    files = ModelFiles(name=name, folder=folder, checkpoint=_checkpoint_in(folder))
-    files.weights()  # says what is missing
-    return files
-
-
-def _of_config(config: Path, *, name: str) -> ModelFiles:
-    """It suffices: what is wrong with weights beside it matters to those who ask for them."""
+    if config is None and spec is not None:
+        return ModelFiles(name=name, folder=folder, spec=spec, checkpoint=weights)
     try:
-        checkpoint = _checkpoint_in(config.parent) if config.name == CONFIG else None
+        files = ModelFiles(name=name, folder=folder, checkpoint=_checkpoint_in(folder))
     except ValueError:
-        checkpoint = None
-    return ModelFiles(name=name, folder=config.parent, config=config, checkpoint=checkpoint)
+        if config is None:
+            raise
+        files = ModelFiles(name=name, folder=folder)
+    if config is None:
+        files.weights()  # says what is missing
+    return replace(files, config=config)
 
 
-def _of_file(path: Path) -> ModelFiles:
-    refuse_pickle(path)
-    folder = path.parent
-    if path.name == SPEC:
-        return _of_folder(folder)
-    if path.name.endswith((INDEX_ENDING, TENSORS)):
-        name, whole = _name(path), _whole(path)
-        config = folder / CONFIG if (folder / CONFIG).is_file() else None
-        is_run = config is None and path.name == WEIGHTS and (folder / SPEC).is_file()
-        spec = folder / SPEC if is_run else None
-        return ModelFiles(name=name, folder=folder, config=config, spec=spec, checkpoint=whole)
-    if path.suffix == ".json":
-        return _of_config(path, name=_name(path))
-    raise ValueError(f"{path} is no model file that archfit reads; give {WAYS}")
+def _file(path: Path) -> Path | None:
+    return path if path.is_file() else None
 
 
 def _name(path: Path) -> str:
@@ -128,8 +124,7 @@ def _whole(path: Path) -> Path:
     if not shard:
         return path
     index = path.with_name(shard["model"] + INDEX_ENDING)
-    if not index.is_file():
-        raise ValueError(f"{path} is one shard of several; put {index.name} beside it")
+    refuse_if(not index.is_file(), "lone-shard", path=path, index=index.name)
     return index
 
 
@@ -141,22 +136,19 @@ def _checkpoint_in(folder: Path) -> Path | None:
     whole = sorted({_whole(path) for path in files})
     if len(whole) > 1:
         names = ", ".join(path.name for path in whole[:5])
-        raise ValueError(f"{folder} holds several checkpoints ({names}); name the file to audit")
+        raise refusal("several-checkpoints", folder=folder, names=names)
     return next(iter(whole), None)
 
 
-def _not_found(word: str, hub: Path) -> str:
+def _not_found(word: str, hub: Path) -> ValueError:
     folders = [folder.name for folder in _listed(hub) if folder.name.startswith("models--")]
     cached = [name.removeprefix("models--").replace("--", "/") for name in folders[:MOST_NAMES]]
     others = {name for name in (*cached, *zoo_rows()) if name.casefold() != word.casefold()}
     ways = [f"close are {', '.join(near)}"] if (near := nearest(word, others)) else []
     if "/" in word and CACHED_NAME.fullmatch(word) and not word.endswith(".json"):
         ways.append("--download fetches it from Hugging Face")
-    return (
-        f"{brief(word)} is no file or folder here, none of {len(zoo_rows())} models of the "
-        f"built-in table, and not in the Hugging Face cache {hub}; "
-        f"{'; '.join(ways) or f'give {WAYS}'}"
-    )
+    way_out = "; ".join(ways) or f"give {WAYS}"
+    return refusal("not-found", word=brief(word), count=len(zoo_rows()), hub=hub, way_out=way_out)
 
 
 # ---- the cache of Hugging Face

@@ -7,7 +7,6 @@ import difflib
 import json
 import math
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -16,7 +15,7 @@ from typing import Any, cast
 from archfit.audit import families
 from archfit.audit.families import Family, Sizes, piece_value
 from archfit.audit.model import InputKind, InputMap, Model
-from archfit.spec.files import packed_file
+from archfit.spec.packed import packed_file, packed_table
 
 Row = Mapping[str, Any]
 LONGEST_NAME, ALIKE = 200, 0.6  # characters that are compared; share of them in common
@@ -31,10 +30,9 @@ def zoo_rows() -> Mapping[str, Row]:
     return {row["id"]: row for row in rows}
 
 
-@cache
 def zoo_rules() -> Mapping[str, Any]:
     """How rows are counted, as the file says."""
-    return tomllib.loads(packed_file("zoo_rules.toml").read_text(encoding="utf-8"))
+    return packed_table("zoo_rules.toml")
 
 
 def zoo_names() -> dict[str, str]:
@@ -65,9 +63,8 @@ def zoo_model(name: str) -> Model:
 def _ids() -> Mapping[str, str]:
     """Ids by every name that is one row's own."""
     names = {other: id_ for id_, others in zoo_rules()["called"].items() for other in others}
-    names |= {printed: id_ for id_, printed in zoo_names().items()} | {
-        id_: id_ for id_ in zoo_rows()
-    }
+    names |= {printed: id_ for id_, printed in zoo_names().items()}
+    names |= {id_: id_ for id_ in zoo_rows()}
     return {_spelling(name): id_ for name, id_ in names.items()}
 
 

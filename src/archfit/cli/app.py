@@ -16,7 +16,7 @@ from archfit.cli.output import NAME, say, say_stopped, show
 from archfit.cli.streams import open_streams
 from archfit.report.document import Document
 from archfit.report.version import version_line
-from archfit.spec.errors import one_line
+from archfit.spec.errors import one_line, refuse_if
 
 QUESTION = "Which Transformer architecture fits my data?"
 PAPERS = (
@@ -109,10 +109,7 @@ def program(words: Sequence[str]) -> typer.Typer:
 def serve(host: str = "127.0.0.1", port: int = 8000) -> None:
     """Plans, audits and published models as pages in a browser, and as JSON for programs."""
     missing = [name for name in NEEDED_TO_SERVE if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ValueError(
-            f"archfit serve needs {' and '.join(missing)}; pip install 'archfit[serve]'"
-        )
+    refuse_if(bool(missing), "serve-needs", missing=" and ".join(missing))
     from archfit.report.explorer import server
 
     listener = server.listen(host, port)

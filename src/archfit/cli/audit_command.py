@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import typer
 
 from archfit import answers
@@ -15,9 +13,7 @@ from archfit.cli.output import NAME, say, show
 from archfit.report.audit_document import gallery_document
 from archfit.report.page import save_page
 from archfit.report.version import version_line
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from archfit.spec.errors import check_choice, refusal, refuse_if
 
 WEIGHTS = {"high": 100, "medium": 10, "low": 1}  # of findings, to sort by
 FOUND = 1  # exit status of a linter that found something
@@ -39,10 +35,15 @@ def audit(
 
     --chart draws the gallery with --all, and the spectrum of the embedding with --weights.
     """
-    _check_options(targets or [], everything, weights, download, chart, sort)
-    if unknown := [name for name in fail_on or [] if name not in (*IDS, "any")]:
-        raise ValueError(f"--fail-on {unknown[0]!r} is no finding; use any, {', '.join(IDS)}")
-    failing = IDS if "any" in (fail_on or []) else fail_on or []
+    if everything == bool(targets):
+        raise refusal("audit-targets", what="--all and targets" if targets else "no target")
+    refuse_if(everything and weights, "audit-weights")
+    refuse_if(everything and download, "audit-download")
+    refuse_if(chart is not None and not (everything or weights), "audit-chart")
+    check_choice(SORTS, sort=sort)
+    for name in fail_on or ():
+        check_choice((*IDS, "any"), fail_on=name)
+    failing = IDS if "any" in (fail_on or ()) else fail_on or ()
     if everything:
         models = sorted(map(audit_model, zoo_models()), key=lambda result: _key(result, sort))
         document = gallery_document(models, version_line())
@@ -63,30 +64,6 @@ def audit(
     if caught:
         say(f"{NAME}: --fail-on: {'; '.join(caught)}")
         raise typer.Exit(FOUND)
-
-
-def _check_options(
-    targets: list[str],
-    everything: bool,
-    weights: bool,
-    download: bool,
-    chart: Path | None,
-    sort: str,
-) -> None:
-    if everything == bool(targets):
-        what = "--all and targets" if targets else "no target"
-        raise ValueError(
-            f"{what} given; name a model (archfit audit gpt2), a config.json, a folder or a "
-            ".safetensors file, or use --all alone"
-        )
-    if everything and weights:
-        raise ValueError("--weights needs a checkpoint, and --all has none; name a file or folder")
-    if everything and download:
-        raise ValueError("--download fetches one model, and --all has none to fetch; name it")
-    if sort not in SORTS:
-        raise ValueError(f"--sort {sort!r} is unknown; use one of {', '.join(SORTS)}")
-    if chart is not None and not everything and not weights:
-        raise ValueError("--chart draws the gallery or a spectrum; add --all or --weights")
 
 
 def _key(result: AuditResult, sort: str) -> tuple[bool, float, str]:

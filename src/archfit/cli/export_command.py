@@ -14,14 +14,7 @@ from archfit.cli.options import with_words
 from archfit.cli.output import show
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.shards import atomic_folder
-from archfit.export.formats import (
-    EXPORTED_FILES,
-    FORMATS,
-    Export,
-    ExportShape,
-    export_config,
-    write_files,
-)
+from archfit.export import formats
 from archfit.export.trained import (
     TrainedRun,
     export_run,
@@ -33,6 +26,7 @@ from archfit.export.trained import (
 from archfit.journey import with_tokenizer_of
 from archfit.report.document import NEXT, Command, Document, Section, json_of
 from archfit.spec.architecture import head_dim_of
+from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.parts import table_of
 from archfit.spec.rates import CHINCHILLA_TOKENS
 
@@ -44,7 +38,7 @@ SIZES = (
 )  # fmt: skip
 
 
-@with_words("export", formats=FORMATS)
+@with_words("export", formats=formats.FORMATS)
 def export(
     invocation: typer.Context,
     out: Path,
@@ -83,12 +77,12 @@ def export(
         check_tokens_per_param(each)
         shape = _shape(sizes, tied=tied, data=prepared, separator=separator)
         shape = replace(shape, tokens_per_param=each)
-        made = export_config(shape, format_name or USUAL_FORMAT)
+        made = formats.export_config(shape, format_name or USUAL_FORMAT)
         positions = shape.context
     if prepared is not None:
         made = with_tokenizer_of(made, prepared, context=positions)
     with atomic_folder(out, overwrite=overwrite) as folder:
-        write_files(made, folder)
+        formats.write_files(made, folder)
         if trained is not None:
             write_weights(trained, folder)
     files = [*made.files, *([WEIGHTS] if trained is not None else [])]
@@ -97,24 +91,20 @@ def export(
 
 def _shape(
     sizes: dict[str, int], *, tied: bool, data: PreparedData | None, separator: int | None
-) -> ExportShape:
+) -> formats.ExportShape:
     """The architecture of the sizes given; the vocabulary is the data's where it is not given."""
-    if not {"depth", "width", "heads"} <= sizes.keys():
-        raise ValueError("a shape needs --depth, --width and --heads; or give --run DIR")
+    refuse_if(not {"depth", "width", "heads"} <= sizes.keys(), "export-nothing")
     least = GPT2_VOCAB if data is None else data.vocab
     if data is not None and sizes.get("vocab", least) < least:
-        raise ValueError(
-            f"--vocab {sizes['vocab']} is below the {least} tokens of {str(data.folder)!r}; use "
-            f"{least} or more, or leave it out"
-        )
+        given = {"vocab": sizes["vocab"], "least": least}
+        raise refusal("export-vocab", **given, folder=repr(str(data.folder)))
     usual: dict[str, Any] = {"kv_heads": sizes["heads"], "vocab": least, "context": GPT2_CONTEXT}
     if "head_dim" not in sizes:
         usual["head_dim"] = head_dim_of(sizes["width"], sizes["heads"])
-    given = {name: value for name, value in sizes.items() if name != "rank"}
-    embedding = table_of(sizes.get("rank"))
+    embedding = table_of(sizes.pop("rank", None))
     tokens = data.train_tokens if data is not None else None
-    wanted: dict[str, Any] = usual | given | {"separator": separator, "data_tokens": tokens}
-    return ExportShape(**wanted, embedding=embedding, tied=tied)
+    wanted: dict[str, Any] = usual | sizes | {"separator": separator, "data_tokens": tokens}
+    return formats.ExportShape(**wanted, embedding=embedding, tied=tied)
 
 
 def _open_run(
@@ -123,18 +113,13 @@ def _open_run(
     """The run, unless a shape, another format or a tokenizer of other data is asked for, too."""
     if given:
         option = given[0].replace("_", "-")
-        raise ValueError(f"--{option} does not go with --run, which has a shape; leave it out")
+        raise refusal("export-run-and", option=option)
     trained = open_run(run)
     if format_name not in (None, trained.format.name):
-        raise ValueError(
-            f"--format {format_name} does not have such blocks as this run; "
-            f"use --format {trained.format.name}, or leave it out"
-        )
+        raise refusal("export-format", given=format_name, format=trained.format.name)
     if data is not None and data.data_hash != trained.spec.data_hash:
-        raise ValueError(
-            f"the run was trained on data {trained.spec.data_hash[:16]}, and {str(data.folder)!r} "
-            f"is {data.data_hash[:16]}; give the data it was trained on"
-        )
+        hashes = {"trained": trained.spec.data_hash[:16], "given": data.data_hash[:16]}
+        raise refusal("export-data", folder=repr(str(data.folder)), **hashes)
     return trained
 
 
@@ -142,27 +127,22 @@ def _check_out(out: Path, *, overwrite: bool) -> None:
     """Refuse a target that holds anything; with --overwrite, anything but an export."""
     if not out.exists():
         return
-    if not out.is_dir():
-        raise ValueError(f"{str(out)!r} is a file, and an export is a folder; choose another --out")
+    refuse_if(not out.is_dir(), "export-file", out=repr(str(out)))
     there = sorted(path.name for path in out.iterdir())
     if there and not overwrite:
-        raise ValueError(
-            f"{str(out)!r} already holds {there[0]}; use --overwrite or choose another --out"
-        )
+        raise refusal("export-there", out=repr(str(out)), name=there[0])
     if foreign := [name for name in there if not _is_exported(out / name)]:
-        raise ValueError(
-            f"{str(out)!r} holds {foreign[0]}, which is of no export and would be lost; "
-            "choose another --out"
-        )
+        raise refusal("export-over", out=repr(str(out)), name=foreign[0])
 
 
 def _is_exported(path: Path) -> bool:
     """Whether it is a file of an export; weights may be those of somebody's model."""
-    is_file = path.is_file() and not path.is_symlink() and path.name in {*EXPORTED_FILES, WEIGHTS}
+    is_named = path.name in {*formats.EXPORTED_FILES, WEIGHTS}
+    is_file = is_named and path.is_file() and not path.is_symlink()
     return is_file and (path.name != WEIGHTS or is_export(path))
 
 
-def _document(made: Export, out: Path, names: list[str], data: Path | None) -> Document:
+def _document(made: formats.Export, out: Path, names: list[str], data: Path | None) -> Document:
     params, files = made.params, [str(out / name) for name in names]
     parts = f"{params.blocks:,} in blocks, {params.embedding:,} in embeddings"
     is_untied = TRAIN in names and '"tie_word_embeddings": false' in made.files["config.json"]

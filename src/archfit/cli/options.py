@@ -1,11 +1,8 @@
 """Options that several commands share, each written once, and commands' options as one value."""
 
 import functools
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
-from functools import cache
-from importlib import resources
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_origin, get_type_hints
@@ -15,6 +12,7 @@ from typer.models import ParameterInfo
 
 from archfit.cli.output import MANNER, Manner
 from archfit.spec.errors import InvalidValue
+from archfit.spec.packed import packed_table
 from archfit.spec.run_options import NAMES_OF_FIELD
 from archfit.spec.sizes import parse_bytes, parse_size
 
@@ -42,8 +40,8 @@ def with_words(
         types = {name: hint for kind in kinds for name, hint in get_type_hints(kind).items()}
         types |= get_type_hints(function, include_extras=True)
         types |= dict.fromkeys(GENERAL, bool)
-        defaults = {field.name: field.default for field in filled} | dict.fromkeys(GENERAL, False)
-        defaults |= {name: parameter.default for name, parameter in own.items()}
+        defaults = {it.name: it.default for it in filled if it.default is not MISSING}
+        defaults |= dict.fromkeys(GENERAL, False) | {name: it.default for name, it in own.items()}
         said, table = {name: ", ".join(words) for name, words in lists.items()}, all_words()
         options = {name: it for name, it in table[command].items() if isinstance(it, dict)}
         for name, words in (options | {name: {} for name in GENERAL}).items():
@@ -63,10 +61,13 @@ def with_words(
             finally:
                 MANNER.reset(token)
 
-        parameters = [
-            _parameter(name, types[name], defaults[name]) for name in dict.fromkeys(names)
-        ]
-        run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
+        usual = {name: defaults.get(name, Parameter.empty) for name in names}  # each once
+        run.__signature__ = Signature(  # type: ignore[attr-defined]  # typer reads it
+            [
+                Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=types[name])
+                for name, default in usual.items()
+            ]
+        )
         run.__annotations__ = types
         run.__doc__ = (function.__doc__ or "").format(**said)
         return run  # type: ignore[return-value]  # it is called as the command was
@@ -91,16 +92,9 @@ def _option_names(problem: InvalidValue, options: Mapping[str, object]) -> dict[
     return names
 
 
-def _parameter(name: str, kind: object, default: object) -> Parameter:
-    given = Parameter.empty if default is MISSING else default
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=given, annotation=kind)
-
-
-@cache
 def all_words() -> dict[str, dict[str, Any]]:
     """What resources/options.toml says of each command."""
-    file = resources.files("archfit.resources").joinpath("options.toml")
-    return tomllib.loads(file.read_text(encoding="utf-8"))
+    return packed_table("options.toml")
 
 
 def _option(words: Mapping[str, str], said: Mapping[str, str], *, is_flag: bool) -> ParameterInfo:
@@ -112,13 +106,12 @@ def _option(words: Mapping[str, str], said: Mapping[str, str], *, is_flag: bool)
     for kind, parse in (("size", parse_size), ("bytes", parse_bytes)):
         if kind in words:
             settings |= {"parser": _parsed_by(parse), "metavar": words[kind]}
-    made: ParameterInfo
     if "argument" in words:
-        made = typer.Argument(**settings)
-    else:
-        names = [words["name"]] if "name" in words else []
-        made = typer.Option(*names, rich_help_panel=words.get("panel"), **settings)
-    return made
+        argument: ParameterInfo = typer.Argument(**settings)
+        return argument
+    names = [words["name"]] if "name" in words else []
+    option: ParameterInfo = typer.Option(*names, rich_help_panel=words.get("panel"), **settings)
+    return option
 
 
 def _parsed_by(parse: Callable[[str], int]) -> Callable[[str | int], int]:

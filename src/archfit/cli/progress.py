@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from archfit.train import Progress, Watcher
 
 SECONDS_BETWEEN_LINES = 10.0
-SECONDS_BETWEEN_DRAWINGS = 0.2
 SHOWN_ENDS = 5  # cells that ended last
 HELD = "held"  # somebody else trains it: no news
 
@@ -52,16 +51,13 @@ class RunLog:
     """One line an evaluation, and one every ten seconds."""
 
     def __init__(self, *, names_run: bool) -> None:
-        self.last_line = time.monotonic()
-        self.steps, self.is_masked = 0, False
-        self.names_run, self.label = names_run, ""
+        self.last_line, self.names_run = time.monotonic(), names_run
+        self.spec: RunSpec
 
     def started(self, spec: RunSpec, step: int) -> None:
         """A run begins, or goes on after `step`."""
-        self.steps = spec.recipe.steps
-        self.label = f"{spec.name}  " if self.names_run else ""
-        self.is_masked = spec.architecture.objective == "masked"
-        begins, shape = f"resumes at step {step}" if step else "begins", spec.architecture
+        self.spec, shape = spec, spec.architecture
+        begins = f"resumes at step {step}" if step else "begins"
         self.notice(
             f"run {spec.name} {begins}: depth {shape.depth}, width {shape.width}, "
             f"{shape.params:,} parameters, {spec.training_tokens:,} tokens"
@@ -72,19 +68,20 @@ class RunLog:
         if time.monotonic() - self.last_line > SECONDS_BETWEEN_LINES:
             self.last_line = time.monotonic()
             loss = f"training {progress.training_nats_per_token:.4f} nats"
-            at = f"step {progress.step}/{progress.steps}"
-            self.notice(f"{self.label}{at}  {loss}  {speed(progress)}")
+            self.notice(f"{self._at(progress.step)}  {loss}  {speed(progress)}")
 
     def evaluated(self, evaluation: Evaluation) -> None:
         """Say the losses on training and held-out data."""
         nats, bits = evaluation.heldout_nats_per_token, evaluation.heldout_bits_per_byte
         loss = f"{nats:.4f} nats per token, {bits:.4f} bits per byte"
-        if self.is_masked:
+        if self.spec.architecture.objective == "masked":
             loss = f"{nats:.4f} nats, {nats / math.log(2):.4f} bits per masked token"
-        self.notice(
-            f"{self.label}step {evaluation.step}/{self.steps}  "
-            f"training {evaluation.training_nats_per_token:.4f}  held out {loss}"
-        )
+        trained = f"training {evaluation.training_nats_per_token:.4f}"
+        self.notice(f"{self._at(evaluation.step)}  {trained}  held out {loss}")
+
+    def _at(self, step: int) -> str:
+        label = f"{self.spec.name}  " if self.names_run else ""
+        return f"{label}step {step}/{self.spec.recipe.steps}"
 
     def notice(self, sentence: str) -> None:
         """Write the sentence to stderr."""
@@ -128,8 +125,8 @@ def speed(progress: Progress) -> str:
     """Rate, utilisation where it is known, and time left."""
     used = progress.flop_utilisation
     utilisation = f"  {used:.1%} of peak" if used is not None else ""
-    minutes, seconds = divmod(round(progress.seconds_left), 60)
-    return f"{progress.tokens_per_second:,.0f} tokens/s{utilisation}  {minutes}:{seconds:02} left"
+    left = clock_words(progress.seconds_left)
+    return f"{progress.tokens_per_second:,.0f} tokens/s{utilisation}  {left} left"
 
 
 @contextlib.contextmanager
@@ -148,13 +145,14 @@ def watched(*, silent: bool) -> Iterator[SweepWatcher]:
         yield SweepLog()
 
 
-class SweepStatus(SweepWatcher):
-    """Where a sweep stands, and when it will be done by the work that is left."""
+class SweepLog(SweepWatcher):
+    """One line a cell that ends, and one every ten seconds; knows when the work will be done."""
+
+    seconds_between = 10.0
 
     def __init__(self) -> None:
         self.cells: CellQueue
         self.running: dict[RunSpec, dict[str, Any]] = {}  # with the last that was heard of it
-        self.ends: deque[tuple[RunSpec, str]] = deque(maxlen=SHOWN_ENDS)
         self.began = self.last_shown = time.monotonic()
         self.work_done = 0.0  # floating point operations, of ended cells
 
@@ -170,74 +168,67 @@ class SweepStatus(SweepWatcher):
         """Keep how far the cell has come."""
         self.running[spec] = event
 
-    def is_time_to_show(self, seconds: float) -> bool:
-        """Whether so much time has passed since it was last time."""
-        is_time = time.monotonic() - self.last_shown > seconds
-        if is_time:
-            self.last_shown = time.monotonic()
-        return is_time
-
     def ended(self, spec: RunSpec, how: str) -> None:
         """The cell is no longer under way."""
         self.running.pop(spec, None)
-        if how != HELD:
-            self.ends.append((spec, how))
         if how == "finished":
             self.work_done += spec.training_flops
+        if how != HELD:
+            self.tell(spec, how)
+
+    def tell(self, spec: RunSpec, how: str) -> None:
+        """Say how the cell ended."""
+        say(f"{spec.name}  {run_words(spec)}: {how}")
+
+    def passes(self) -> None:
+        """Show where the sweep stands, not too often."""
+        if time.monotonic() - self.last_shown > self.seconds_between:
+            self.last_shown = time.monotonic()
+            self.show()
+
+    def show(self) -> None:
+        """Say where the sweep stands."""
+        say(self.summary())
 
     def summary(self) -> str:
         """Where the sweep stands, in one line."""
         cells = self.cells
-        done, there = len(cells.done), len(cells.skipped)
-        parts = [f"{done + there}/{cells.total} runs done"]
-        if there:
-            parts[0] += f" ({there} before)"
-        if cells.failed:
-            parts.append(f"{len(cells.failed)} failed")
-        if cells.elsewhere:
-            parts.append(f"{len(cells.elsewhere)} trained elsewhere")
-        return ", ".join([*parts, self._time_left()])
+        there = len(cells.skipped)
+        before = f" ({there} before)" if there else ""
+        parts = [f"{len(cells.done) + there}/{cells.total} runs done{before}"]
+        others = {"failed": len(cells.failed), "trained elsewhere": len(cells.elsewhere)}
+        parts += [f"{count} {what}" for what, count in others.items() if count]
+        return ", ".join([*parts, f"{self._time_left()} left"])
 
     def _time_left(self) -> str:
         partly = sum(
             spec.training_flops * last["step"] / spec.recipe.steps
             for spec, last in self.running.items()
         )
-        made = self.work_done + partly
-        seconds = time.monotonic() - self.began
+        made, seconds = self.work_done + partly, time.monotonic() - self.began
         if not made or seconds < 1:
-            return "time left unknown"
+            return "unknown time"
         everything = [*self.cells.pending, *self.running]
         left = sum(spec.training_flops for spec in everything) - partly
-        return f"{clock_words(seconds * left / made)} left"
+        return clock_words(seconds * left / made)
 
 
-class SweepLog(SweepStatus):
-    """One line a cell that ends, and one every ten seconds."""
-
-    def ended(self, spec: RunSpec, how: str) -> None:
-        """Say how the cell ended."""
-        super().ended(spec, how)
-        if how != HELD:
-            say(f"{spec.name}  {run_words(spec)}: {how}")
-
-    def passes(self) -> None:
-        """Say where the sweep stands, not too often."""
-        if self.is_time_to_show(SECONDS_BETWEEN_LINES):
-            say(self.summary())
-
-
-class SweepTable(SweepStatus):
+class SweepTable(SweepLog):
     """A table of the cells under way and those that ended last."""
+
+    seconds_between = 0.2  # drawing takes as long as a trivial cell
 
     def __init__(self, live: Live) -> None:
         super().__init__()
         self.live = live
+        self.ends: deque[tuple[RunSpec, str]] = deque(maxlen=SHOWN_ENDS)
 
-    def passes(self) -> None:
-        """Draw the table again, not too often: drawing takes as long as a trivial cell."""
-        if not self.is_time_to_show(SECONDS_BETWEEN_DRAWINGS):
-            return
+    def tell(self, spec: RunSpec, how: str) -> None:
+        """Keep how the cell ended."""
+        self.ends.append((spec, how))
+
+    def show(self) -> None:
+        """Draw the table again."""
         from rich import box
         from rich.table import Table
 
@@ -248,7 +239,6 @@ class SweepTable(SweepStatus):
             table.add_row(spec.name, run_words(spec), visible(how[:40]), "", "", style="dim")
         for spec, last in self.running.items():
             steps, loss = f"{last['step']}/{spec.recipe.steps}", last.get("training_nats_per_token")
-            rate = f"{last.get('tokens_per_second', 0):,.0f}"
-            said = "" if loss is None else f"{loss:.3f}"
-            table.add_row(spec.name, run_words(spec), steps, said, rate)
+            rate, said = last.get("tokens_per_second", 0), "" if loss is None else f"{loss:.3f}"
+            table.add_row(spec.name, run_words(spec), steps, said, f"{rate:,.0f}")
         self.live.update(table, refresh=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, TypeAlias, get_args
 
 import typer
 
@@ -21,7 +21,7 @@ from archfit.fit.atlas import check_kind_name, read_atlas
 from archfit.report.document import counted
 from archfit.report.sweep_document import cells_document, outcome_document, script_document
 from archfit.spec import write_whole
-from archfit.spec.errors import check_at_least, check_choice
+from archfit.spec.errors import check_at_least, check_choice, check_real, refusal, refuse_if
 from archfit.spec.run import LearningRateRule
 from archfit.sweep.clusters import check_script_file, needs_a_gpu, run_on_ray, slurm_script
 from archfit.sweep.folder import open_sweep, read_sweep, write_results
@@ -36,20 +36,144 @@ if TYPE_CHECKING:
 
 SLURM_TASKS = 8
 SOME_FAILED = 1  # exit status
+TOML_OPTIONS = ("precision", "tune")  # that a sweep file leaves open
+STORED = ".json"  # ends a sweep.json, which says itself what to train
+Wanted: TypeAlias = tuple[str, PreparedData, Tokenisation]  # label, data and what is made of them
 
 
-@with_words("sweep", sweeps=["".join(asked())], on_a_gpu=[str(WORKERS_ON_A_GPU)])
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SweepRequest:
+    """The options that say what is trained."""
+
+    which: str
+    scale: Scale = "smoke"
+    data: tuple[Path, ...]
+    seeds: int | None = None
+    precision: str = "auto"
+    learning_rate_rule: str = "auto"
+    tune: bool = False
+    kind: str | None = None
+
+    def __post_init__(self) -> None:
+        check_choice(SCALES, scale=self.scale)
+        check_choice(("auto", "float32", "bfloat16"), precision=self.precision)
+        rules = ("auto", *get_args(LearningRateRule))
+        check_choice(rules, learning_rate_rule=self.learning_rate_rule)
+        check_real(1, MOST_SEEDS, seeds=1 if self.seeds is None else self.seeds)
+        is_file = self.which.endswith((STORED, ".toml"))
+        if self.which not in NAMED and not is_file:
+            raise refusal("sweep-name", name=repr(self.which), names=", ".join(NAMED))
+        self._check_is_not_said_by_the_file()
+        self._check_kind()
+
+    def sweep(self, out: Path | None = None) -> Sweep:
+        """The sweep on its data, made in `out` where they are missing; without it only counted."""
+        if self.which.endswith(STORED):
+            stored = read_sweep(Path(self.which))
+            return stored if out is None else _moved(stored, self.data)
+        is_named = self.which in NAMED
+        if out is not None and not is_named:
+            self.sweep()  # a file that is wrong is refused before anything is prepared
+        given = self._wanted(self._given_data(out))
+        if out is not None:
+            given = [
+                (label, retokenise.retokenised(data, out / "data" / label, wanted), AsGiven())
+                for label, data, wanted in given
+            ]
+        usual = counted_corpora(self.which if is_named else "levine-depth", self.scale)
+        corpora = _corpora(given) if given else usual
+        sweep = self._named(corpora, given) if is_named else self._from_file(corpora)
+        return at_neighbouring_rates(sweep) if self.tune else sweep
+
+    def _given_data(self, out: Path | None) -> list[PreparedData]:
+        """What the user gave; without it the sample, which is enough for smoke only."""
+        if self.data or out is None:
+            return [open_prepared(folder) for folder in self.data]
+        refuse_if(self.scale != "smoke", "sweep-scale", scale=self.scale)
+        return [prepare_data(SAMPLE, out / "data" / "bytes", DataSettings(kind="text")).data]
+
+    def _named(self, corpora: tuple[Corpus, ...], given: list[Wanted]) -> Sweep:
+        """A named sweep, without runs that would read their data more often than it allows."""
+        numbers = sweep_numbers(self.which, self.scale)
+        changes = {"precision": self.precision, "learning_rate_rule": self.learning_rate_rule}
+        changes = {name: word for name, word in changes.items() if word != "auto"}
+        seeds = range(self.seeds or numbers["seeds"])
+        sweep = named_sweep(self.which, self.scale, corpora, seeds=seeds, changes=changes)
+        if (epochs := numbers.get("most_epochs")) is not None:
+            most = {data.data_hash: epochs * len(data.tokens("train")) for _, data, _ in given}
+            tokens = {spec: spec.training_tokens for spec in sweep.specs}
+            kept = [spec for spec in tokens if tokens[spec] <= most.get(spec.data_hash, math.inf)]
+            least = f"{min(tokens.values()):,}"
+            refuse_if(not kept, "sweep-epochs", name=self.which, least=least, epochs=epochs)
+            sweep = replace(sweep, specs=tuple(kept), data=used_corpora(sweep.data, kept))
+        return replace(sweep, kind=self.kind or "")
+
+    def _from_file(self, corpora: tuple[Corpus, ...]) -> Sweep:
+        usual = "bfloat16" if gpus() else "float32"
+        precision = usual if self.precision == "auto" else self.precision
+        return read_sweep_file(Path(self.which), corpora, precision)
+
+    def _wanted(self, given: list[PreparedData]) -> list[Wanted]:
+        """Labels, and what a sweep makes of which data."""
+        as_given: list[Wanted] = [(it.folder.resolve().name, it, AsGiven()) for it in given]
+        if self.which not in NAMED:
+            return as_given
+        numbers = sweep_numbers(self.which, self.scale)
+        wanted = numbers["vocabularies"]
+        takes_several = wanted != "as given" and len(wanted) > 1
+        is_too_many = len(given) > 1 and not takes_several
+        refuse_if(is_too_many, "sweep-data", count=len(given), name=self.which)
+        if len(given) != 1 or not takes_several:
+            return as_given
+        (data,) = given
+        if wanted == "as given and grouped":  # text as BPE, sequences as k-mers, others as they are
+            if data.kind != "text" and data.units != "letters":
+                return [("as given", data, AsGiven())]
+            wanted = numbers["groups"]
+        if wanted == "as given and larger":
+            larger = retokenise.larger_vocabularies(data, at_least=numbers["width"])
+            return [(tokens.label, data, tokens) for tokens in (AsGiven(), *larger)]
+        possible = retokenise.possible_vocabularies(data, wanted)
+        return [(tokens.label, data, tokens) for tokens in possible]
+
+    def _check_is_not_said_by_the_file(self) -> None:
+        """Refuse what would change nothing: a file says all of it."""
+        if self.which in NAMED:
+            return
+        left_open = ("which", "data", *(() if self.which.endswith(STORED) else TOML_OPTIONS))
+        for each in fields(self):
+            if each.name not in left_open and getattr(self, each.name) != each.default:
+                raise refusal("sweep-option", option=each.name.replace("_", "-"), file=self.which)
+
+    def _check_kind(self) -> None:
+        """Refuse data under the name of a kind that was trained on others."""
+        if self.kind is None:
+            return
+        if self.which not in ATLAS:
+            names = ", ".join(ATLAS)
+            raise refusal("sweep-kind", kind=self.kind, names=names, name=self.which)
+        check_kind_name(self.kind)
+        atlas = read_atlas()
+        known = {run.spec.data_hash for run in atlas.runs if run.kind == self.kind}
+        source = next((kind.source for kind in atlas.kinds if kind.name == self.kind), None)
+        if source is None:
+            return
+        refuse_if(not self.data, "sweep-no-data", kind=self.kind, source=source)
+        given = {folder: open_prepared(folder).data_hash for folder in self.data}
+        if foreign := [folder for folder, found in given.items() if found not in known]:
+            raise refusal("sweep-foreign", folder=foreign[0], kind=self.kind)
+
+
+LISTS = {"sweeps": ["".join(asked())], "on_a_gpu": [str(WORKERS_ON_A_GPU)]}  # that --help names
+
+
+@with_words("sweep", fields_of=SweepRequest, **LISTS)
 def sweep(
     invocation: typer.Context,
     which: str,
     out: Path | None = None,
     scale: str = "smoke",
     data: list[Path] | None = None,
-    seeds: int | None = None,
-    precision: str = "auto",
-    learning_rate_rule: str = "auto",
-    tune: bool = False,
-    kind: str | None = None,
     workers: int | None = None,
     threads: int = 1,
     device: str = "auto",
@@ -58,6 +182,7 @@ def sweep(
     wait: bool = True,
     checkpoint_seconds: float = 60.0,
     dry_run: bool = False,
+    **_fields: object,
 ) -> None:
     """Train many networks and compare them. Run the same command again to resume.
 
@@ -65,12 +190,12 @@ def sweep(
     """
     request = chosen(SweepRequest, invocation, data=tuple(data or ()))
     if dry_run:
-        return show(cells_document(request.counted()))
+        return show(cells_document(request.sweep()))
     if out is None:
         raise ValueError("--out is missing; name the folder that the sweep is to have")
     options = chosen(RunnerOptions, invocation, out=out.resolve(), data_folders=())
     _check_runner(workers, ray, slurm)
-    opened = open_sweep(out, request.with_data(out))
+    opened = open_sweep(out, request.sweep(out))
     if slurm is not None:
         return _write_slurm(slurm, workers or SLURM_TASKS, opened, options)
     say_beyond_rates(opened.specs)
@@ -138,194 +263,12 @@ def _write_slurm(file: Path, tasks: int, opened: Sweep, options: RunnerOptions) 
     show(script_document(opened, str(file), tasks))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SweepRequest:
-    """The options that say what is trained."""
-
-    which: str
-    scale: Scale
-    data: tuple[Path, ...]
-    seeds: int | None
-    precision: str
-    learning_rate_rule: str
-    tune: bool
-    kind: str | None
-
-    def __post_init__(self) -> None:
-        check_choice(SCALES, scale=self.scale)
-        check_choice(("auto", "float32", "bfloat16"), precision=self.precision)
-        rules = ("auto", *get_args(LearningRateRule))
-        check_choice(rules, learning_rate_rule=self.learning_rate_rule)
-        if self.seeds is not None and not 1 <= self.seeds <= MOST_SEEDS:
-            raise ValueError(f"--seeds {self.seeds} is not in 1..{MOST_SEEDS}; each is a run")
-        if self.which not in NAMED and not self.which.endswith((".json", ".toml")):
-            raise ValueError(
-                f"sweep {self.which!r} is unknown; use {', '.join(NAMED)}, or a .toml file"
-            )
-        self._check_is_not_said_by_the_file()
-        self._check_kind()
-
-    def with_data(self, out: Path) -> Sweep:
-        """The sweep on its data, which are prepared where they are missing."""
-        if self.is_stored:
-            return _moved(read_sweep(Path(self.which)), self.data)
-        if self.which not in NAMED:
-            self.counted()  # a file that is wrong is refused before anything is prepared
-            return self._from_file(_labelled(self._given_data(out)))
-        given = self._given_data(out)
-        corpora = _corpora(
-            (label, retokenise.retokenised(data, out / "data" / label, wanted))
-            for label, data, wanted in self._wanted(given)
-        )
-        made = [open_prepared(Path(corpus.folder)) for corpus in corpora]
-        return self._named(corpora, made)
-
-    def counted(self) -> Sweep:
-        """The sweep on the data given, or on the vocabularies it asks for."""
-        if self.is_stored:
-            return read_sweep(Path(self.which))
-        given = [open_prepared(folder) for folder in self.data]
-        if self.which not in NAMED:
-            corpora = _labelled(given) if given else counted_corpora("levine-depth", self.scale)
-            return self._from_file(corpora)
-        corpora = self._counted(given) if given else counted_corpora(self.which, self.scale)
-        return self._named(corpora, given)
-
-    def _given_data(self, out: Path) -> list[PreparedData]:
-        """What the user gave; without it the sample, which is enough for smoke only."""
-        if not self.data and self.scale != "smoke":
-            raise ValueError(
-                f"--scale {self.scale} needs more text than the sample has; prepare data by "
-                "archfit data prepare SOURCE --kind … --out DIR, and give --data DIR"
-            )
-        if not self.data:
-            return [prepare_data(SAMPLE, out / "data" / "bytes", DataSettings(kind="text")).data]
-        return [open_prepared(folder) for folder in self.data]
-
-    def _named(self, corpora: tuple[Corpus, ...], data: Sequence[PreparedData]) -> Sweep:
-        """A named sweep, without runs that would read their data more often than it allows."""
-        numbers = sweep_numbers(self.which, self.scale)
-        changes = {"precision": self.precision, "learning_rate_rule": self.learning_rate_rule}
-        sweep = named_sweep(
-            self.which,
-            self.scale,
-            corpora,
-            seeds=range(self.seeds or numbers["seeds"]),
-            changes={name: word for name, word in changes.items() if word != "auto"},
-        )
-        if (epochs := numbers.get("most_epochs")) is not None:
-            most = {each.data_hash: epochs * len(each.tokens("train")) for each in data}
-            tokens = {spec: spec.training_tokens for spec in sweep.specs}
-            kept = [spec for spec in tokens if tokens[spec] <= most.get(spec.data_hash, math.inf)]
-            if not kept:
-                raise ValueError(
-                    f"{self.which} trains on {min(tokens.values()):,} tokens or more and reads "
-                    f"data {epochs} times at most, and these have too few; give more data"
-                )
-            sweep = replace(sweep, specs=tuple(kept), data=used_corpora(sweep.data, kept))
-        sweep = replace(sweep, kind=self.kind or "")
-        return at_neighbouring_rates(sweep) if self.tune else sweep
-
-    def _from_file(self, corpora: tuple[Corpus, ...]) -> Sweep:
-        usual = "bfloat16" if gpus() else "float32"
-        precision = usual if self.precision == "auto" else self.precision
-        sweep = read_sweep_file(Path(self.which), corpora, precision)
-        return at_neighbouring_rates(sweep) if self.tune else sweep
-
-    def _counted(self, given: list[PreparedData]) -> tuple[Corpus, ...]:
-        """What a named sweep on these data would be trained on, before any of it is made."""
-        corpora = {}
-        for label, data, wanted in self._wanted(given):
-            vocab = retokenise.expected_vocab(data, wanted)
-            is_made = isinstance(wanted, AsGiven) or wanted == retokenise.given_tokenisation(data)
-            found = data.data_hash if is_made else f"{vocab:064x}"  # a stand-in: there is none yet
-            kind = data.kind
-            corpora[found] = Corpus(label=label, kind=kind, vocab=vocab, hash=found, folder="")
-        return tuple(corpora.values())
-
-    def _wanted(self, given: list[PreparedData]) -> list[tuple[str, PreparedData, Tokenisation]]:
-        """Labels, and what a named sweep makes of which data."""
-        numbers = sweep_numbers(self.which, self.scale)
-        wanted = numbers["vocabularies"]
-        takes_several = wanted != "as given" and len(wanted) > 1
-        if len(given) > 1 and not takes_several:
-            raise ValueError(
-                f"--data names {len(given)} data sets, and {self.which} asks about one; give one "
-                "of them"
-            )
-        if len(given) > 1 or not takes_several:
-            return [(data.folder.resolve().name, data, AsGiven()) for data in given]
-        (data,) = given
-        if wanted == "as given and grouped":  # text as BPE, sequences as k-mers, others as they are
-            if data.kind != "text" and data.units != "letters":
-                return [("as given", data, AsGiven())]
-            wanted = numbers["groups"]
-        if wanted == "as given and larger":
-            larger = retokenise.larger_vocabularies(data, at_least=numbers["width"])
-            return [(tokens.label, data, tokens) for tokens in (AsGiven(), *larger)]
-        possible = retokenise.possible_vocabularies(data, wanted)
-        return [(tokens.label, data, tokens) for tokens in possible]
-
-    def _check_is_not_said_by_the_file(self) -> None:
-        """Refuse what would change nothing: a file says all of it."""
-        if self.which in NAMED:
-            return
-        usual: dict[str, object] = {"scale": "smoke", "seeds": None, "learning_rate_rule": "auto"}
-        usual |= {"precision": "auto", "tune": False} if self.is_stored else {}
-        usual |= {"kind": None}
-        for name, value in usual.items():
-            if getattr(self, name) != value:
-                raise ValueError(
-                    f"--{name.replace('_', '-')} is for named sweeps, and {self.which} says itself "
-                    "what is trained; change it there"
-                )
-
-    def _check_kind(self) -> None:
-        """Refuse data under the name of a kind that was trained on others."""
-        if self.kind is None:
-            return
-        if self.which not in ATLAS:
-            raise ValueError(
-                f"--kind {self.kind} is for {', '.join(ATLAS)}, and {self.which} belongs to no "
-                "atlas; leave it out"
-            )
-        check_kind_name(self.kind)
-        atlas = read_atlas()
-        known = {run.spec.data_hash for run in atlas.runs if run.kind == self.kind}
-        source = next((kind.source for kind in atlas.kinds if kind.name == self.kind), None)
-        if source is None:
-            return
-        if not self.data:
-            raise ValueError(
-                f"the data of {self.kind} do not ship ({source}); prepare them as docs/atlas.md "
-                "says, and give --data DIR"
-            )
-        given = {folder: open_prepared(folder).data_hash for folder in self.data}
-        if foreign := [folder for folder, found in given.items() if found not in known]:
-            raise ValueError(
-                f"--data {foreign[0]} holds other data than {self.kind} of the atlas; give them a "
-                "name of their own by --kind NAME"
-            )
-
-    @property
-    def is_stored(self) -> bool:
-        """Whether a sweep.json says what to train."""
-        return self.which.endswith(".json")
-
-
-def _labelled(given: Sequence[PreparedData]) -> tuple[Corpus, ...]:
-    """Data sets of an own sweep, each by its own label."""
-    return _corpora((data.folder.resolve().name, data) for data in given)
-
-
 def _moved(sweep: Sweep, folders: Sequence[Path]) -> Sweep:
     """The sweep with those of its data that lie in `folders` found there."""
     given = {data.data_hash: data.folder for data in map(open_prepared, folders)}
     if foreign := given.keys() - {corpus.hash for corpus in sweep.data}:
-        raise ValueError(
-            f"--data {given[min(foreign)]} is none of the data of {sweep.name}, whose cells are "
-            f"made for {', '.join(corpus.label for corpus in sweep.data)}; give those"
-        )
+        labels = ", ".join(corpus.label for corpus in sweep.data)
+        raise refusal("sweep-moved", folder=given[min(foreign)], name=sweep.name, labels=labels)
     places = {name: str(folder.resolve()) for name, folder in given.items()}
     data = (replace(kept, folder=places.get(kept.hash, kept.folder)) for kept in sweep.data)
     return replace(sweep, data=tuple(data))
@@ -350,21 +293,16 @@ def _data_there(sweep: Sweep) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def _corpora(labelled: Iterable[tuple[str, PreparedData]]) -> tuple[Corpus, ...]:
-    """Several data sets; one that comes twice counts once."""
+def _corpora(given: Iterable[Wanted]) -> tuple[Corpus, ...]:
+    """Several data sets; one that comes twice counts once. What is not made yet is foretold."""
     corpora: dict[str, Corpus] = {}
-    for label, data in labelled:
-        corpus = Corpus(
-            label=label,
-            kind=data.kind,
-            vocab=data.vocab,
-            hash=data.data_hash,
-            folder=str(data.folder.resolve()),
-        )
-        if any(other.label == label and other.hash != corpus.hash for other in corpora.values()):
-            raise ValueError(
-                f"two of the data sets are called {label}, so that nobody could tell them apart; "
-                "rename one of the folders"
-            )
-        corpora.setdefault(corpus.hash, corpus)
+    for label, data, wanted in given:
+        found, vocab = data.data_hash, retokenise.expected_vocab(data, wanted)
+        if not isinstance(wanted, AsGiven) and wanted != retokenise.given_tokenisation(data):
+            found = f"{vocab:064x}"  # a stand-in
+        folder = str(data.folder.resolve())
+        corpus = Corpus(label=label, kind=data.kind, vocab=vocab, hash=found, folder=folder)
+        if any(other.label == label and other.hash != found for other in corpora.values()):
+            raise refusal("sweep-labels", label=label)
+        corpora.setdefault(found, corpus)
     return tuple(corpora.values())

@@ -19,7 +19,7 @@ from archfit.exact.witness_kinds import KINDS, WitnessRequest, build_witness
 from archfit.report import measure_document as documents
 from archfit.report.measure_document import GROWTH
 from archfit.report.theory_document import quantities_document, quantity_document, witness_document
-from archfit.spec.errors import InvalidValue
+from archfit.spec.errors import InvalidValue, check_choice, refusal, refuse_if
 from archfit.spec.sizes import parse_size
 from archfit.theory.catalogue import as_plan, quantity
 from archfit.theory.counterexample import refute_formula
@@ -38,8 +38,8 @@ def theory(name: str = "", inputs: list[str] | None = None, counterexample: bool
     if not name and not inputs:
         return show(quantities_document())
     given = dict(map(parse_input, inputs or []))
-    if len(given) < len(inputs or []):
-        raise ValueError(f"an input is given twice in {' '.join(inputs or [])!r}; give each once")
+    is_twice = len(given) < len(inputs or [])
+    refuse_if(is_twice, "input-twice", inputs=repr(" ".join(inputs or [])))
     try:
         result = quantity(name, **given)
     except InvalidValue as problem:  # by the letters that were typed, not as options
@@ -51,14 +51,11 @@ def theory(name: str = "", inputs: list[str] | None = None, counterexample: bool
 def parse_input(text: str) -> tuple[str, object]:
     """`key=value`, where the value is JSON, a size such as 125M, or a plain word."""
     key, equals, value = text.partition("=")
-    if not equals or not key or not value:
-        raise ValueError(f"{text!r} is not an input; write KEY=VALUE, such as d_x=768")
+    refuse_if(not (equals and key and value), "no-input", text=repr(text))
     try:
         return key, json.loads(value, parse_float=Decimal)
     except RecursionError as problem:
-        raise ValueError(
-            f"{key}={value[:20]}… is nested too deeply; a plan has 3 levels"
-        ) from problem
+        raise refusal("deep-input", key=key, value=value[:20]) from problem
     except ValueError:
         pass
     try:
@@ -90,11 +87,10 @@ def measure(
 
     --chart draws --claim growth.
     """
-    if chart is not None and claim != GROWTH:
-        raise ValueError(f"--chart {chart} draws --claim growth and nothing else; add that")
+    refuse_if(chart is not None and claim != GROWTH, "measure-chart", chart=chart)
     if claim is not None:
-        if options["depth"] is not None or options["width"] is not None:
-            raise ValueError(f"--claim {claim} has networks of its own; leave out depth and width")
+        is_own = options["depth"] is None and options["width"] is None
+        refuse_if(not is_own, "claim-shape", claim=claim)
         machine = Machine(device, limit, tuple(prime or ()))
         return show(_claim(claim, machine), chart=chart, figure=GROWTH)
     with bar("evaluating") as progress:
@@ -109,9 +105,7 @@ def _claim(name: str, machine: Machine) -> Document:
     if name == LIST:
         return documents.claims_document()
     known = {claim.name: claim for claim in claims()}
-    if name not in (*known, GROWTH):
-        names = ", ".join([*known, GROWTH, LIST])
-        raise ValueError(f"--claim {name!r} is unknown; use one of {names}")
+    check_choice((*known, GROWTH, LIST), claim=name)
     with bar("evaluating") as progress:
         if name != GROWTH:
             claim = known[name]
@@ -131,9 +125,8 @@ def witness(
 ) -> None:
     """Build explicit weights that reach a lower bound, and check their separation rank."""
     given = None if plan is None else as_plan(*parse_input(f"plan={plan}"))
-    check = check_witness(
-        build_witness(chosen(WitnessRequest, invocation, plan=given), prime=prime)
-    )
+    request = chosen(WitnessRequest, invocation, plan=given)
+    check = check_witness(build_witness(request, prime=prime))
     show(witness_document(check))
     if not check.verified:
         raise typer.Exit(FAILED)

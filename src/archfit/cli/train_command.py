@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import math
 import os
 import sys
 from functools import partial
@@ -21,16 +22,17 @@ from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.sources import SAMPLE, DataSettings
 from archfit.report.version import version_line
 from archfit.spec import RunSpec, load_file
-from archfit.spec.errors import check_at_least
+from archfit.spec.errors import check_at_least, check_choice, check_real, refuse_if
+from archfit.spec.files import LARGEST_SPEC
 from archfit.spec.run_options import ATTENTIONS, RunOptions
 from archfit.spec.sizes import parse_size
+from archfit.sweep.runner import DEVICES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from archfit.train import TrainSettings
 
-LARGEST_SPEC = 1 << 20  # bytes
 STANDARD_INPUT = Path("-")
 
 
@@ -57,14 +59,23 @@ def train(
     **_fields: object,
 ) -> None:
     """Train a network. Run the same command again to resume."""
-    _check_choices(device=device, sharding=sharding, attention=attention)
+    check_choice(DEVICES, device=device)
+    check_choice(("auto", "replicate", "shard"), sharding=sharding)
+    check_choice(tuple(ATTENTIONS), attention=attention)
+    check_real(0, math.inf, checkpoint_seconds=checkpoint_seconds)
+    check_real(1, MOST_SEEDS, seeds=seeds)
     _use_threads(threads)
     is_worker = spec == [STANDARD_INPUT]
     read = [] if is_worker else [_read_spec(file) for file in spec or ()]  # before data are made
     datasets = _datasets(data or [], out, is_worker=is_worker)
-    settings = _settings(invocation)
+    from archfit.train import TrainSettings
+
+    settings = chosen(TrainSettings, invocation, code_version=version_line())
     if is_worker:
-        return _work(datasets, out, settings)
+        from archfit.train.together import serve
+
+        # Where nobody hears it any more, standard input ends too, and the run is saved.
+        return serve(sys.stdin, lambda it: typer.echo(json.dumps(it)), datasets, out, settings)
     specs = list(dict.fromkeys(read)) or _asked_for(invocation, datasets[0])  # each once
     say_beyond_rates(specs)
     return _train_all(specs, datasets[0], out, settings, track=track)
@@ -73,9 +84,6 @@ def train(
 def _asked_for(invocation: typer.Context, data: PreparedData) -> list[RunSpec]:
     """The runs that the options describe: every seed, with --tune at three rates."""
     given = invocation.params
-    seed, seeds = given["seed"], given["seeds"]
-    if not 1 <= seeds <= MOST_SEEDS:
-        raise ValueError(f"--seeds {seeds} is not in 1..{MOST_SEEDS}; each of them is a run")
     wanted = chosen(
         RunOptions,
         invocation,
@@ -86,7 +94,8 @@ def _asked_for(invocation: typer.Context, data: PreparedData) -> list[RunSpec]:
     )
     made = partial(RunOptions.spec, vocab=data.vocab, data_hash=data.data_hash)
     rates = wanted.neighbours() if given["tune"] else (wanted,)
-    return [made(rate, seed=number) for rate in rates for number in range(seed, seed + seeds)]
+    seeds = range(given["seed"], given["seed"] + given["seeds"])
+    return [made(rate, seed=seed) for rate in rates for seed in seeds]
 
 
 def _number_or_word(text: str | None, parse: Callable[[str], float]) -> float | str | None:
@@ -96,44 +105,20 @@ def _number_or_word(text: str | None, parse: Callable[[str], float]) -> float | 
     return text
 
 
-def _work(datasets: list[PreparedData], out: Path, settings: TrainSettings) -> None:
-    """Train what standard input asks for, and say on standard output how it goes."""
-    from archfit.train.together import serve
-
-    # Where nobody hears it any more, standard input ends too, and the run is saved.
-    serve(sys.stdin, lambda event: typer.echo(json.dumps(event)), datasets, out, settings)
-
-
 def _datasets(folders: list[Path], out: Path, *, is_worker: bool) -> list[PreparedData]:
     """The data named, else the sample; only a worker's specs choose among several."""
     if not folders:
         return [prepare_data(SAMPLE, out / "sample-data", DataSettings(kind="text")).data]
     datasets = [open_prepared(folder) for folder in folders]
-    if len(datasets) > 1 and not is_worker:
-        raise ValueError(
-            f"--data names {len(datasets)} data sets, and only --spec - chooses among several; "
-            "give one of them"
-        )
+    is_choice = len(datasets) > 1 and not is_worker
+    refuse_if(is_choice, "train-data", count=len(datasets))
     return datasets
-
-
-def _check_choices(**words: str) -> None:
-    """Refuse an unknown word, and training without torch."""
-    choices = {
-        "device": ("auto", "cuda", "mps", "cpu"),
-        "sharding": ("auto", "replicate", "shard"),
-        "attention": tuple(ATTENTIONS),
-    }
-    for name, given in words.items():
-        if given not in choices[name]:
-            raise ValueError(f"--{name} {given} is unknown; use one of {', '.join(choices[name])}")
-    if importlib.util.find_spec("torch") is None:
-        raise ValueError("training needs torch, which is not installed; pip install archfit[train]")
 
 
 def _use_threads(wanted: int | None) -> None:
     """One, as in a sweep, unless more are asked for: they decide the last bit, and on a busy
     machine they wait for each other."""
+    refuse_if(importlib.util.find_spec("torch") is None, "no-torch")
     import torch
 
     if wanted is not None:
@@ -156,15 +141,6 @@ def _read_spec(file: Path) -> RunSpec:
         return load_file(RunSpec, file, most_bytes=LARGEST_SPEC)
     except ValueError as problem:
         raise ValueError(f"{file} holds no spec: {problem}") from problem
-
-
-def _settings(invocation: typer.Context) -> TrainSettings:
-    from archfit.train import TrainSettings
-
-    seconds = invocation.params["checkpoint_seconds"]
-    if not seconds >= 0:
-        raise ValueError(f"--checkpoint-seconds {seconds} is below 0; use 0 or more")
-    return chosen(TrainSettings, invocation, code_version=version_line())
 
 
 def _train_all(

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from archfit.data.shards import BLOCK_BYTES, DIGEST_BYTES
 from archfit.spec import files
 from archfit.spec import lazy_numpy as np
-from archfit.spec.bounded_json import read_object
 from archfit.spec.data_kinds import DATA_KINDS, LARGEST_VOCAB
 from archfit.spec.lazy_numpy import NDArray
 
@@ -195,7 +194,7 @@ def open_prepared(folder: Path) -> PreparedData:
         raise ValueError(f"{str(folder)!r} {rule}; make one by archfit data prepare")
     identity = _identity(path)
     try:
-        description: dict[str, Any] = read_object(path, most_bytes=files.LARGEST_DATA)
+        description: dict[str, Any] = files.read_object(path, most_bytes=files.LARGEST_DATA)
         _check_types(description, TYPES)
         for side in SIDES:
             _check_types(description[side], TYPES_OF_SIDE, f"{side}.")

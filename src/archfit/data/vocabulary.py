@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from archfit.data.streams import DOCUMENT_LINE, DocumentBlock, character_cut, refused
 from archfit.spec import lazy_numpy as np
-from archfit.spec.bounded_json import parse_object
+from archfit.spec.codec import parse_object
 from archfit.spec.data_kinds import LARGEST_VOCAB
 from archfit.spec.files import LARGEST_TOKENIZER, read_bounded
 from archfit.spec.lazy_numpy import NDArray

@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, SupportsInt
 
-from archfit.spec.errors import check_at_least
+from archfit.spec.errors import check_at_least, refusal, refuse_if
 from archfit.theory import causal_bounds as causal
 from archfit.theory import statistics_bounds as statistics
 from archfit.theory.arithmetic import interaction_count, symmetric_entries
 from archfit.theory.bounds import bounds_report
 from archfit.theory.causal_bounds import PrefixNetwork, Segment, SegmentedNetwork
 from archfit.theory.continuous_bounds import every_depth_upper_bound, sphere_lower_bound
-from archfit.theory.refusal import refusal, refuse_if
 from archfit.theory.shape import Shape
 from archfit.theory.witness_formula import causal_chain_lower_bound, most_chains
 

@@ -20,8 +20,8 @@ from archfit.exact.experiment import MOST_LISTED, Experiment, Partition
 from archfit.exact.matrix import Evaluator, Progress, output_matrices, random_mixes, sample_sides
 from archfit.exact.prime_field import Arrays, PrimeField, check_prime
 from archfit.spec.architecture import head_dim_of
+from archfit.spec.errors import refusal
 from archfit.spec.sizes import parse_size
-from archfit.theory.refusal import refusal
 
 DEVICES = ("cpu", "cuda", "auto")
 SMALL_PRIMES = (8_388_593, 8_388_587)  # below 2^23: fast

@@ -20,8 +20,8 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 from archfit.spec import lazy_numpy as np
+from archfit.spec.errors import refuse_if
 from archfit.spec.lazy_numpy import NDArray
-from archfit.theory.refusal import refuse_if
 
 Array: TypeAlias = Any  # numpy.ndarray or torch.Tensor; both index, slice and multiply alike
 Residues: TypeAlias = "NDArray[np.int64]"

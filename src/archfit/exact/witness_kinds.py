@@ -25,11 +25,10 @@ from archfit.exact.prime_field import (
 from archfit.exact.witness import Witness
 from archfit.exact.witness_network import MOST_ROWS, NetworkShape
 from archfit.spec import lazy_numpy as np
-from archfit.spec.errors import check_at_least, check_choice
+from archfit.spec.errors import check_at_least, check_choice, refusal, refuse_if
 from archfit.theory import continuous_bounds as continuous
 from archfit.theory import vocabulary_bounds as vocabulary
 from archfit.theory import witness_formula as explicit
-from archfit.theory.refusal import refusal, refuse_if
 from archfit.theory.witness_formula import Plan
 
 MOST_TOKENS = 20_000

@@ -2,12 +2,22 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from typing import Any
 
-from archfit.audit.auditor import AuditResult, audit_json, checked_claims
+from archfit.audit.auditor import AuditResult, checked_claims
 from archfit.audit.findings import RULES, TOKENS, Finding, judged_size
 from archfit.audit.model import TABLES, UNBOUNDED
-from archfit.report.document import Command, Document, Figure, Section, Table, facts, said
+from archfit.report.document import (
+    Command,
+    Document,
+    Figure,
+    Section,
+    Table,
+    facts,
+    json_of,
+    said,
+)
 
 SHORT = {rule.id: rule.short for rule in RULES}
 MOST_NAMED = 3  # models beside each finding
@@ -33,6 +43,20 @@ def audit_document(models: Sequence[AuditResult]) -> Document:
         data=[audit_json(result) for result in models],
         status=min(worst, key=SEVERITIES.index, default=""),
     )
+
+
+def audit_json(result: AuditResult) -> dict[str, Any]:
+    """What --json prints of one model."""
+    measured, findings = None, []
+    for finding in result.findings:
+        share = finding.redundancy
+        findings.append(asdict(finding) | {"redundancy": share and share.as_json()})
+    if result.spectrum is not None:
+        points = [{"index": at, "singular_value": value} for at, value in result.spectrum.points()]
+        measured = json_of("spectrum", result.spectrum, points=points)
+    stacks = [json_of("stack", stack) for stack in result.model.stacks]
+    more = {"findings": findings, "stacks": stacks, "measured": measured}
+    return json_of("audit", result, first=result.model.stacks[0], **more)
 
 
 def headline(result: AuditResult) -> str:

@@ -8,60 +8,38 @@ docs/notation.md names every symbol.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
-from archfit.spec.counting import (
-    BARE_STYLE,
-    GPT2_STYLE,
-    LLAMA_STYLE,
-    QWEN3_STYLE,
-    BlockStyle,
-    NetworkSizes,
-    Parts,
-    table_weights,
-)
-from archfit.spec.errors import InvalidValue, check_at_least, check_choice, check_type
-from archfit.spec.parts import (
-    Attention,
-    Factorised,
-    Full,
-    Head,
-    Input,
-    Linear,
-    Patches,
-    Positions,
-    Rotary,
-    Softmax,
-    Table,
-    Tied,
-    Tokens,
-)
+from archfit.spec import counting, parts
+from archfit.spec.counting import BlockStyle, NetworkSizes
+from archfit.spec.errors import check_at_least, check_choice, check_type, refusal, refuse_if
 
 BlockFamily = Literal["gpt2", "llama"]
 Objective = Literal["causal", "masked"]
 GATED_MULTIPLE, FINE_MULTIPLE = 64, 8  # hidden units of a gated layer, and of a narrow one
 MOST_ROUNDING = 0.05
-# What 0.1 had in the fields that it did not know.
-_USUAL: dict[str, object] = {
-    "block": "gpt2", "kv_heads": None, "qk_norm": False, "objective": "causal"
-}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Architecture:
     """The shape of one Transformer."""
 
+    # What 0.1 had in the fields that it did not know.
+    USUAL: ClassVar[dict[str, object]] = {
+        "block": "gpt2", "kv_heads": None, "qk_norm": False, "objective": "causal"
+    }  # fmt: skip
+
     depth: int  # L, blocks
     width: int  # d_x, residual stream
     heads: int  # H
     head_dim: int  # d_a; heads * head_dim need not equal width
-    attention: Attention
+    attention: parts.Attention
     feed_forward: int  # hidden units of the feed-forward layer
     context: int  # N, positions seen at once
-    input: Input
-    embedding: Table
-    positions: Positions
-    head: Head
+    input: parts.Input
+    embedding: parts.Table
+    positions: parts.Positions
+    head: parts.Head
     block: BlockFamily = "gpt2"
     kv_heads: int | None = None  # heads of keys and values, if fewer: each serves several heads
     qk_norm: bool = False  # RMS norms of queries and keys, over each head
@@ -74,65 +52,53 @@ class Architecture:
         check_choice(get_args(BlockFamily), block=self.block)
         check_choice(get_args(Objective), objective=self.objective)
         check_type(bool, qk_norm=self.qk_norm)
-        check_type(Attention, attention=self.attention)
-        check_type(Input, input=self.input)
-        check_type(Table, embedding=self.embedding)
-        check_type(Positions, positions=self.positions)
-        check_type(Head, head=self.head)
+        check_type(parts.Attention, attention=self.attention)
+        check_type(parts.Input, input=self.input)
+        check_type(parts.Table, embedding=self.embedding)
+        check_type(parts.Positions, positions=self.positions)
+        check_type(parts.Head, head=self.head)
         if self.kv_heads == self.heads:
             object.__setattr__(self, "kv_heads", None)  # one network, one value
         self._check_block()
         self._check_tables()
 
     def _check_block(self) -> None:
-        is_linear = isinstance(self.attention, Linear)
-        if is_linear and self.feed_forward != 0:
-            way_out = "the analysed network has no feed-forward layer: use 0"
-            raise InvalidValue("feed_forward", self.feed_forward, "with linear attention", way_out)
-        check_at_least(0 if is_linear else 1, feed_forward=self.feed_forward)
-        if is_linear and self.block != "gpt2":
-            raise InvalidValue("block", self.block, "has softmax attention", "use softmax")
+        is_linear, hidden = isinstance(self.attention, parts.Linear), self.feed_forward
+        refuse_if(is_linear and hidden != 0, "linear-feed-forward", hidden)
+        check_at_least(0 if is_linear else 1, feed_forward=hidden)
+        refuse_if(is_linear and self.block != "gpt2", "linear-block", self.block)
         if self.heads % self.key_value_heads:
             raise grouping_error(self.heads, self.key_value_heads)
         if self.block == "gpt2" and (self.kv_heads is not None or self.qk_norm):
             field = "qk_norm" if self.qk_norm else "kv_heads"
-            rule = "is not in GPT-2's block"
-            raise InvalidValue(field, getattr(self, field), rule, "use {block} llama")
-        if self.block == "llama" and self.head_dim % 2:
-            rule = "is odd, and rotary positions turn coordinates in pairs"
-            raise InvalidValue("head_dim", self.head_dim, rule, "use an even {head_dim}")
+            raise refusal("not-in-gpt2", getattr(self, field), field=field)
+        refuse_if(self.block == "llama" and self.head_dim % 2 > 0, "odd-head", self.head_dim)
 
     def _check_tables(self) -> None:
-        if isinstance(self.positions, Rotary) != (self.block == "llama"):
-            tag, usual = self.positions.TAG, "rotary" if self.block == "llama" else "full"
-            rule = f"is not what a block of {self.block} has"
-            raise InvalidValue("positions", tag, rule, f"use {usual}")
-        if isinstance(self.head, Tied) and getattr(self.input, "encoding", "") == "scalar":
-            predictions, dimensions = self.input.predictions, self.input.dimensions
-            rule = (
-                f"needs {predictions} rows, one a prediction, and a scalar patch has {dimensions}"
-            )
-            raise InvalidValue("head", "tied", rule, "use a full head or one-hot patches")
-        if self.objective == "masked" and isinstance(self.input, Patches):
-            rule = f"hides single tokens, and a position has {self.input.size}"
-            raise InvalidValue("objective", "masked", rule, "use one token a position")
+        if isinstance(self.positions, parts.Rotary) != (self.block == "llama"):
+            usual = "rotary" if self.block == "llama" else "full"
+            raise refusal("block-positions", self.positions.TAG, block=self.block, usual=usual)
+        if isinstance(self.head, parts.Tied) and getattr(self.input, "encoding", "") == "scalar":
+            rows, dimensions = self.input.predictions, self.input.dimensions
+            raise refusal("tied-scalars", "tied", rows=rows, dimensions=dimensions)
+        if self.objective == "masked" and isinstance(self.input, parts.Patches):
+            raise refusal("masked-patches", "masked", size=self.input.size)
 
     @staticmethod
     def shortened(document: dict[str, object]) -> dict[str, object]:
-        """The JSON of 0.1 where the network is one that 0.1 had, so that it keeps its hash."""
+        """The JSON of 0.1, whose feed-forward layer was a multiple of the width."""
         width, hidden = document["width"], document["feed_forward"]
         assert isinstance(width, int)
         assert isinstance(hidden, int)
-        left_out = {name for name, usual in _USUAL.items() if document[name] == usual}
         if hidden % width == 0:
+            del document["feed_forward"]
             document["feed_forward_multiple"] = hidden // width
-            left_out.add("feed_forward")
-        return {name: part for name, part in document.items() if name not in left_out}
+        return document
 
     @staticmethod
     def completed(document: Mapping[str, object]) -> dict[str, object]:
-        """The same with all that was left out."""
-        filled = {**_USUAL, **document}
+        """The same with hidden units."""
+        filled = dict(document)
         multiple, width = filled.get("feed_forward_multiple"), filled.get("width")
         if type(multiple) is int and type(width) is int and "feed_forward" not in filled:
             del filled["feed_forward_multiple"]
@@ -148,7 +114,7 @@ class Architecture:
     @property
     def position_rank(self) -> int:
         """r_e, the most dimensions in which positions can differ; rotary ones add none."""
-        if isinstance(self.positions, Rotary):
+        if isinstance(self.positions, parts.Rotary):
             return 0
         largest = min(self.width, self.context)
         return min(largest, self.positions.inner_size or largest)
@@ -167,24 +133,24 @@ class Architecture:
     def is_causal(self) -> bool:
         """Whether a position sees only itself and those before it."""
         causal = self.objective == "causal"
-        return self.attention.causal if isinstance(self.attention, Linear) else causal
+        return self.attention.causal if isinstance(self.attention, parts.Linear) else causal
 
     @property
     def style(self) -> BlockStyle:
         """What a block stores beside its matrices."""
-        if isinstance(self.attention, Linear):
-            return BARE_STYLE
+        if isinstance(self.attention, parts.Linear):
+            return counting.BARE_STYLE
         if self.block == "gpt2":
-            return GPT2_STYLE
-        return QWEN3_STYLE if self.qk_norm else LLAMA_STYLE
+            return counting.GPT2_STYLE
+        return counting.QWEN3_STYLE if self.qk_norm else counting.LLAMA_STYLE
 
     @property
     def sizes(self) -> NetworkSizes:
         """The numbers that every count follows from."""
         tables = [(self.input.dimensions, self.embedding.inner_size)]
-        if not isinstance(self.positions, Rotary):
+        if not isinstance(self.positions, parts.Rotary):
             tables.append((self.context, self.positions.inner_size))
-        if not isinstance(self.head, Tied):
+        if not isinstance(self.head, parts.Tied):
             tables.append((self.input.predictions, self.head.inner_size))
         return NetworkSizes(
             depth=self.depth,
@@ -218,17 +184,6 @@ class Architecture:
         return int(self.sizes.total)
 
     @property
-    def parts(self) -> Parts:
-        """All parameters by where they are."""
-        sizes = self.sizes
-        return Parts(
-            blocks=int(sizes.block_matrices),
-            biases_and_norms=int(sizes.biases_and_norms),
-            embedding=int(sizes.embedding),
-            total=int(sizes.total),
-        )
-
-    @property
     def training_flops_per_position(self) -> int:
         """Floating point operations to train on one position, forward and backward.
 
@@ -238,7 +193,13 @@ class Architecture:
         position table is multiplied once a batch and left out.
         """
         attention = 12 * self.depth * self.heads * self.head_dim * self.context
-        return 6 * (self.block_params + self._multiplied_table_weights) + attention
+        inner, width = self.embedding.inner_size, self.width
+        table = head = counting.table_weights(self.input.dimensions, width, inner)
+        if not isinstance(self.head, parts.Tied):
+            head = counting.table_weights(self.input.predictions, width, self.head.inner_size)
+        is_looked_up = getattr(self.input, "encoding", "") != "scalar"
+        entering = (inner or 0) * width if is_looked_up else table
+        return 6 * (self.block_params + head + entering) + attention
 
     @property
     def training_flops_per_token(self) -> float:
@@ -257,27 +218,12 @@ class Architecture:
         block = 2 * self.width + attention + hidden
         return self.context * (self.depth * block + 2 * self.input.predictions)
 
-    @property
-    def _multiplied_table_weights(self) -> int:
-        """Weights of head and embedding that are multiplied, not looked up."""
-        table = table_weights(self.input.dimensions, self.width, self.embedding.inner_size)
-        head = table
-        if not isinstance(self.head, Tied):
-            head = table_weights(self.input.predictions, self.width, self.head.inner_size)
-        is_looked_up = isinstance(self.input, Tokens) or self.input.encoding == "one-hot"
-        if not is_looked_up:
-            return head + table
-        if isinstance(self.embedding, Factorised):
-            return head + self.embedding.inner * self.width
-        return head
 
-
-def grouping_error(heads: int, kv_heads: int) -> InvalidValue:
+def grouping_error(heads: int, kv_heads: int) -> ValueError:
     """Why heads cannot share that many keys and values."""
     divisors = [number for number in range(1, min(heads, 10**4) + 1) if not heads % number]
     nearest = min(divisors, key=lambda number: abs(number - kv_heads))
-    rule = f"does not divide {{heads}}={heads}, so some would be shared by more heads than others"
-    return InvalidValue("kv_heads", kv_heads, rule, f"the nearest is {nearest}")
+    return refusal("unequal-groups", kv_heads, heads=heads, nearest=nearest)
 
 
 def gated_units(width: int) -> int:
@@ -298,8 +244,7 @@ def head_dim_of(width: int, heads: int) -> int:
     if width % heads:
         below = width - width % heads
         nearest = below if below and width - below <= heads // 2 else below + heads
-        rule = f"is not a multiple of {{heads}}={heads}, so {{head_dim}} would be a fraction"
-        raise InvalidValue("width", width, rule, f"use {{width}}={nearest}, or give {{head_dim}}")
+        raise refusal("no-head-dim", width, heads=heads, nearest=nearest)
     return width // heads
 
 
@@ -316,11 +261,11 @@ def standard_architecture(
         width=width,
         heads=heads,
         head_dim=head_dim_of(width, heads),
-        attention=Softmax(),
+        attention=parts.Softmax(),
         feed_forward=4 * width,
         context=context,
-        input=Tokens(vocab=vocab),
-        embedding=Full(),
-        positions=Full(),
-        head=Full(),
+        input=parts.Tokens(vocab=vocab),
+        embedding=parts.Full(),
+        positions=parts.Full(),
+        head=parts.Full(),
     )

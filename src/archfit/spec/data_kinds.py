@@ -3,12 +3,10 @@
 How a kind is recognised, read and given a vocabulary stands in `archfit.data.kinds`.
 """
 
-import tomllib
-from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import resources
-from typing import Literal
+from typing import Any, Literal
 
+from archfit.spec.packed import packed_table
 from archfit.spec.parts import BYTE_TOKENS
 
 BYTE_VOCAB = BYTE_TOKENS + 1  # and the separator: also the smallest byte-level BPE
@@ -34,14 +32,12 @@ class DataKind:
         return not self.suffixes or ".bin" in self.suffixes
 
 
-def _read() -> Iterator[tuple[str, DataKind]]:
-    table = resources.files("archfit.resources").joinpath("data_kinds.toml")
-    for name, fields in tomllib.loads(table.read_text(encoding="utf-8")).items():
-        lists = {key: tuple(part) for key, part in fields.items() if isinstance(part, list)}
-        yield name, DataKind(**(fields | lists))
+def _kind(fields: dict[str, Any]) -> DataKind:
+    lists = {key: tuple(part) for key, part in fields.items() if isinstance(part, list)}
+    return DataKind(**(fields | lists))
 
 
-DATA_KINDS: dict[str, DataKind] = dict(_read())
+DATA_KINDS = {name: _kind(fields) for name, fields in packed_table("data_kinds.toml").items()}
 
 
 def kind_of_suffix(suffix: str) -> str:

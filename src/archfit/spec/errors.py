@@ -1,10 +1,16 @@
-"""One error for a bad value: which field, what it was, the rule it breaks and the way out."""
+"""One error for a bad value: which field, what it was, the rule it breaks and the way out.
+
+Most refusals have a name, under which their sentences stand in resources/refusals.toml.
+"""
 
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from numbers import Number
+from string import Template
 from types import UnionType
+
+from archfit.spec.packed import packed_table
 
 MOST = 10**12  # no size of any network; beyond it somebody mistyped
 LONGEST_LINE = 500  # characters of a refusal, however long the input that it quotes
@@ -38,6 +44,25 @@ class InvalidValue(ValueError):
     def __str__(self) -> str:
         sentence = f"{{{self.field}}}={brief(self.value)} {self.rule}; {self.way_out}"
         return _FIELD_IN_BRACES.sub(lambda name: self._names.get(name[1], name[1]), sentence)
+
+
+def sentences() -> dict[str, dict[str, str]]:
+    """Each refusal's field, rule and way out, or what it says."""
+    return packed_table("refusals.toml")
+
+
+def refusal(name: str, value: object = None, /, **given: object) -> ValueError:
+    """The error of this name about a value; `given` fills the places behind $ of its sentences."""
+    about = {part: Template(text).substitute(given) for part, text in sentences()[name].items()}
+    if "says" in about:
+        return ValueError(about["says"])
+    return InvalidValue(about["field"], value, about["rule"], about["way_out"])
+
+
+def refuse_if(is_bad: bool, name: str, value: object = None, /, **given: object) -> None:
+    """Raise the refusal of this name where a value breaks its rule."""
+    if is_bad:
+        raise refusal(name, value, **given)
 
 
 def brief(value: object) -> str:

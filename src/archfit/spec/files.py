@@ -3,20 +3,19 @@
 import contextlib
 import fcntl
 import glob
-import json
 import lzma
 import os
 import secrets
 import shutil
 import stat
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from archfit import __version__
-from archfit.spec.codec import loads
-from archfit.spec.errors import brief
+from archfit.spec.codec import loads, parse_object
+from archfit.spec.errors import brief, refusal
+from archfit.spec.packed import packed_file as packed_file
 from archfit.spec.record import RunRecord
 
 # A run
@@ -54,6 +53,15 @@ def read_bounded(path: Path, most_bytes: int) -> bytes:
     if len(content) > most_bytes:
         raise ValueError(f"it has over {most_bytes:,} bytes, more than such a file needs")
     return content
+
+
+def read_object(path: Path, *, most_bytes: int) -> dict[str, object]:
+    """The JSON object that a file of at most `most_bytes` holds, which may be anybody's."""
+    try:
+        content = read_bounded(path, most_bytes)
+    except ValueError as problem:
+        raise ValueError(f"{path} cannot be read: {problem}") from problem
+    return parse_object(content, where=str(path))
 
 
 @contextlib.contextmanager
@@ -142,10 +150,10 @@ def _locked_sibling(target: Path) -> tuple[Path, int]:
             os.close(lock)
 
 
-def _try_lock(handle: int) -> bool | None:
-    """Whether an open folder could be locked without waiting; None where locks do not exist."""
+def _try_lock(handle: int, kind: int = fcntl.LOCK_EX) -> bool | None:
+    """Whether an open file could be locked without waiting; None where locks do not exist."""
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:  # some network file systems: nobody can take it for stale either
@@ -207,16 +215,9 @@ def read_records(out: Path) -> tuple[RunRecord, ...]:
         if record is None:  # removed since it was listed
             continue
         if record.spec.name != path.parent.name:
-            raise ValueError(
-                f"{path} is of another run, {record.spec.name}; move it to the folder of that name"
-            )
+            raise refusal("other-run", path=path, name=record.spec.name)
         found.append(record)
     return tuple(found)
-
-
-def packed_file(name: str) -> "resources.abc.Traversable":
-    """A file that ships in the package, by its place under resources."""
-    return resources.files("archfit.resources").joinpath(name)
 
 
 def packed_lines(kind: type[Value], name: str) -> Iterator[Value]:
@@ -230,18 +231,15 @@ def packed_lines(kind: type[Value], name: str) -> Iterator[Value]:
 def read_sweep_json(path: Path) -> dict[str, object]:
     """The object in a `sweep.json`; one that another version writes is refused."""
     try:
-        document = json.loads(read_bounded(path, LARGEST_SWEEP))
-        if not isinstance(document, dict):
-            raise ValueError("it is no object")
-    except (ValueError, RecursionError) as problem:
+        content = read_bounded(path, LARGEST_SWEEP)
+        document = parse_object(content, where="it", most_parts=LARGEST_SWEEP)
+    except ValueError as problem:
         raise ValueError(f"{path} holds no sweep: {problem}; delete it to begin anew") from problem
     form, version = document.get("format"), document.get("archfit")
     if form is True or form != SWEEP_FORMAT or version != __version__:
         written = version[:20] if isinstance(version, str) and version.isprintable() else "?"
-        raise ValueError(
-            f"{path} is written by archfit {written}, and this is archfit {__version__} (format "
-            f"{brief(form)} and {SWEEP_FORMAT}); use that version for this folder, or another one"
-        )
+        formats = {"form": brief(form), "own_form": SWEEP_FORMAT}
+        raise refusal("other-version", path=path, version=written, own=__version__, **formats)
     return document
 
 
@@ -261,13 +259,7 @@ def is_held(folder: Path) -> bool:
     Where the lock cannot be opened nobody holds it; who tries to train there will learn why.
     """
     try:
-        handle = os.open(folder / LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(folder / LOCK, "rb", opener=_without_following) as file:
+            return _try_lock(file.fileno(), fcntl.LOCK_SH) is False
     except OSError:
         return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(handle)
-    return False

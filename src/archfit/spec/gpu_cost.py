@@ -1,7 +1,6 @@
 """What a run takes of a GPU: memory, time, and how much of it a step keeps busy."""
 
-from bisect import bisect
-
+from archfit.spec import lazy_numpy as np
 from archfit.spec.counting import BYTES_A_TRAINED_PARAMETER
 from archfit.spec.run import RunSpec
 
@@ -12,9 +11,8 @@ SLACK = 2.0  # activations beyond the least, and a captured step that keeps its 
 # Operations a second that our training reached on one H200, bfloat16, by width
 # (docs/performance.md: the share of 790 TFLOP/s). Below all of them time goes with memory, so the
 # rate with the width.
-MEASURED_FLOPS = (
-    (0, 0.0), (104, 79e12), (144, 118e12), (256, 213e12), (480, 340e12), (768, 427e12)
-)  # fmt: skip
+MEASURED_WIDTHS = (0, 104, 144, 256, 480, 768)
+MEASURED_FLOPS = (0.0, 79e12, 118e12, 213e12, 340e12, 427e12)
 
 SECONDS_A_BLOCK = 0.14e-3  # of one step, however small: measured at 16,384 tokens a step
 
@@ -35,11 +33,8 @@ def device_bytes(spec: RunSpec) -> int:
 def gpu_seconds(spec: RunSpec) -> float:
     """About how long the training takes on one H200."""
     least = SECONDS_A_BLOCK * spec.architecture.depth * spec.recipe.steps
-    width = min(spec.architecture.width, MEASURED_FLOPS[-1][0])  # no faster beyond the last
-    at = bisect(MEASURED_FLOPS, width, 1, len(MEASURED_FLOPS) - 1, key=lambda known: known[0])
-    (low, slow), (high, fast) = MEASURED_FLOPS[at - 1], MEASURED_FLOPS[at]
-    flops_per_second = slow + (fast - slow) * (width - low) / (high - low)
-    return max(least, spec.training_flops / flops_per_second)
+    flops_per_second = np.interp(spec.architecture.width, MEASURED_WIDTHS, MEASURED_FLOPS)
+    return max(least, spec.training_flops / float(flops_per_second))
 
 
 def gpu_share(spec: RunSpec) -> float:

@@ -42,16 +42,12 @@ class Tokens:
     """One token of a vocabulary at each position."""
 
     TAG: ClassVar[str] = "tokens"
+    tokens_per_position: ClassVar[int] = 1
 
     vocab: int
 
     def __post_init__(self) -> None:
         check_at_least(2, vocab=self.vocab)
-
-    @property
-    def tokens_per_position(self) -> int:
-        """How many tokens of the source a position stands for."""
-        return 1
 
     @property
     def dimensions(self) -> int:
@@ -100,17 +96,7 @@ class Patches:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Unfactorised:
-    """One matrix, or none."""
-
-    @property
-    def inner_size(self) -> int | None:
-        """Dimensions between two factors: there are none."""
-        return None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Full(_Unfactorised):
+class Full:
     """One matrix.
 
     `Full` and `Factorised` are different architectures even when they have the same rank: a
@@ -118,6 +104,7 @@ class Full(_Unfactorised):
     """
 
     TAG: ClassVar[str] = "full"
+    inner_size: ClassVar[None] = None  # there are no two factors
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -141,10 +128,11 @@ class Factorised:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rotary(_Unfactorised):
+class Rotary:
     """Positions as angles by which queries and keys are turned (Su et al. 2021): no table."""
 
     TAG: ClassVar[str] = "rotary"
+    inner_size: ClassVar[None] = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

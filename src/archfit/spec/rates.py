@@ -8,14 +8,12 @@ Neither depth nor the number of training tokens made a difference. Powers and th
 stand in resources/rates.toml.
 """
 
-import tomllib
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
-from typing import Any
 
+from archfit.spec.packed import packed_table
 from archfit.spec.run import RunSpec
 
+RATES = "rates.toml"
 DIGITS = 3  # of a rate: enough, and specs stay readable
 WIDTH, BATCH_TOKENS = 64, 8192  # where a rate is the constant of its block
 CHINCHILLA_TOKENS = 20  # a parameter; Hoffmann et al. 2022
@@ -57,15 +55,9 @@ def starting_point(block: str, *, depth: int, width: int, context: int, tokens: 
     )
 
 
-@cache
-def _table() -> dict[str, Any]:
-    file = resources.files("archfit.resources").joinpath("rates.toml")
-    return tomllib.loads(file.read_text(encoding="utf-8"))
-
-
 def auto_rate(block: str, *, width: int, batch_tokens: int) -> float:
     """The peak rate for one network, trained on `batch_tokens` positions a step."""
-    rule = _table()
+    rule = packed_table(RATES)
     by_width = (width / WIDTH) ** rule["width_power"]
     by_batch = (batch_tokens / BATCH_TOKENS) ** rule["batch_power"]
     return float(f"{rule['rate'][block] * by_width * by_batch:.{DIGITS}g}")
@@ -98,6 +90,6 @@ def _outside(depth: int, width: int, batch_tokens: int, steps: int) -> list[str]
     return [
         f"{name} {size:,} ({low:,} to {high:,})"
         for name, size in sizes.items()
-        for low, high in [_table()["range"][name]]
+        for low, high in [packed_table(RATES)["range"][name]]
         if not low <= size <= high
     ]

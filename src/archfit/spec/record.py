@@ -1,10 +1,9 @@
 """What a run leaves behind: its spec, its losses, and where and how fast it ran."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
-from archfit.spec.errors import check_at_least, check_choice, check_real
+from archfit.spec.errors import InvalidValue, check_at_least, check_choice, check_real
 from archfit.spec.run import RunSpec
 
 # The version of the arithmetic of training: 1 is that of 0.1; since 2 a GPU sums gradients in a
@@ -80,6 +79,8 @@ class Stretch:
 class Machine:
     """Where it ran; differs from machine to machine."""
 
+    USUAL: ClassVar = {"numerics": 1, "history": []}  # 0.1 knew of neither
+
     device: str  # of a CPU with its threads
     devices: int  # processes that shared the batch
     micro_batch_sequences: int  # rows that a device takes at once; the batch is the sum of several
@@ -88,17 +89,6 @@ class Machine:
     torch: str
     numerics: int = 1  # of the code that trained; see NUMERICS
     history: tuple[Stretch, ...] = ()  # where the run was before, if it was elsewhere
-
-    @staticmethod
-    def shortened(document: dict[str, object]) -> dict[str, object]:
-        """The JSON of 0.1, which knew of neither versions nor history."""
-        usual = {"numerics": 1, "history": []}
-        return {name: part for name, part in document.items() if part != usual.get(name)}
-
-    @staticmethod
-    def completed(document: Mapping[str, object]) -> dict[str, object]:
-        """The same with what was left out."""
-        return {"numerics": 1, "history": [], **document}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,20 +106,16 @@ class RunRecord:
     def __post_init__(self) -> None:
         check_choice(("finished", "diverged"), status=self.status)
         if (self.status == "diverged") != (self.diverged_at_step is not None):
-            raise ValueError(
-                f"status={self.status} with diverged_at_step={self.diverged_at_step}; "
-                "a diverged run names its step, a finished one has none"
-            )
+            rule = f"with {{diverged_at_step}}={self.diverged_at_step}"
+            way_out = "a diverged run names its step, a finished one has none"
+            raise InvalidValue("status", self.status, rule, way_out)
         if self.status == "finished" and not self.evaluations:
             raise ValueError("a finished run has no evaluations; record at least the last one")
         steps = [evaluation.step for evaluation in self.evaluations]
         if steps != sorted(set(steps)):
             raise ValueError(f"evaluations are at steps {steps}; put each once, in order")
         for step in (*steps, self.diverged_at_step or 0):
-            if not 0 <= step <= self.spec.recipe.steps:
-                raise ValueError(
-                    f"step {step} is not in 0..{self.spec.recipe.steps}, the steps of this run"
-                )
+            check_real(0, self.spec.recipe.steps, step=step)
 
     def same_result(self, other: "RunRecord") -> bool:
         """Whether two records agree in everything but timing and machine."""

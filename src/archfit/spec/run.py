@@ -7,7 +7,14 @@ from typing import Literal, get_args
 
 from archfit.spec.architecture import Architecture
 from archfit.spec.codec import canonical_json
-from archfit.spec.errors import InvalidValue, check_at_least, check_choice, check_real, check_type
+from archfit.spec.errors import (
+    check_at_least,
+    check_choice,
+    check_real,
+    check_type,
+    refusal,
+    refuse_if,
+)
 
 LearningRateRule = Literal["standard", "completep", "fan-in"]  # docs/rates.md
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -38,9 +45,8 @@ class Recipe:
         check_at_least(1, evaluation_sequences=self.evaluation_sequences)
         check_at_least(0, warmup_steps=self.warmup_steps)
         check_at_least(0, full_context_tokens=self.full_context_tokens)
-        if self.warmup_steps > self.steps:
-            rule = f"exceeds {{steps}}={self.steps}, so the peak is never reached"
-            raise InvalidValue("warmup_steps", self.warmup_steps, rule, f"use at most {self.steps}")
+        is_long = self.warmup_steps > self.steps
+        refuse_if(is_long, "long-warmup", self.warmup_steps, steps=self.steps)
         check_real(0, 10, peak_learning_rate=self.peak_learning_rate)
         check_real(0, 10, weight_decay=self.weight_decay)
         check_real(0, 0.999999, beta1=self.beta1, beta2=self.beta2)
@@ -63,31 +69,18 @@ class RunSpec:
         check_type(Architecture, architecture=self.architecture)
         check_type(Recipe, recipe=self.recipe)
         check_type(str, data_hash=self.data_hash)
-        if not _SHA256.fullmatch(self.data_hash):
-            raise ValueError(
-                f"data_hash={self.data_hash!r} is not 64 lower-case hexadecimal digits; "
-                "take it from the data.json of the prepared data"
-            )
+        refuse_if(not _SHA256.fullmatch(self.data_hash), "no-hash", self.data_hash)
         check_at_least(0, seed=self.seed)
         self._check_task()
 
     def _check_task(self) -> None:
         """Refuse networks that see what they should predict, or never see what they should read."""
         is_causal, objective = self.architecture.is_causal, self.architecture.objective
-        if objective == "causal" and not is_causal:
-            raise ValueError(
-                "attention=linear without a causal mask sees the token that it should predict; "
-                "train it with causal=true"
-            )
-        if objective == "masked" and is_causal:
-            raise ValueError(
-                "attention=linear with a causal mask cannot read what follows a hidden token; "
-                "train it with causal=false"
-            )
+        blind = objective == "causal" and not is_causal  # only linear attention has such a mask
+        refuse_if(blind, "attention-without-mask", "linear")
+        refuse_if(objective == "masked" and is_causal, "attention-with-mask", "linear")
         if objective == "masked" and self.recipe.full_context_tokens:
-            rule = "are the last of their contexts, and a masked token stands anywhere"
-            count = self.recipe.full_context_tokens
-            raise InvalidValue("full_context_tokens", count, rule, "use 0 with {objective} masked")
+            raise refusal("masked-contexts", self.recipe.full_context_tokens)
 
     @property
     def hash(self) -> str:

@@ -4,33 +4,21 @@
 """
 
 import math
-from dataclasses import dataclass, replace
-from typing import get_args
+from dataclasses import dataclass, fields, replace
+from typing import Any, get_args
 
+from archfit.spec import parts
 from archfit.spec.architecture import Architecture, BlockFamily, gated_units, head_dim_of
-from archfit.spec.errors import InvalidValue, check_at_least, check_choice
-from archfit.spec.parts import (
-    Attention,
-    Full,
-    Head,
-    Input,
-    Linear,
-    Patches,
-    Rotary,
-    Softmax,
-    Tied,
-    Tokens,
-    table_of,
-)
+from archfit.spec.errors import check_at_least, check_choice, refusal, refuse_if
 from archfit.spec.rates import auto_rate
 from archfit.spec.run import Recipe, RunSpec
 
 BASE_WIDTH, BASE_DEPTH, BASE_HEAD_DIM = 256, 2, 64  # the shape whose rates completep keeps
 FAN_IN_VARIANCE = 0.4  # of a matrix at its start under fan-in, times the width
-ATTENTIONS: dict[str, Attention] = {
-    "softmax": Softmax(),
-    "linear": Linear(residual=False, causal=True),
-    "linear-residual": Linear(residual=True, causal=True),
+ATTENTIONS: dict[str, parts.Attention] = {
+    "softmax": parts.Softmax(),
+    "linear": parts.Linear(residual=False, causal=True),
+    "linear-residual": parts.Linear(residual=True, causal=True),
 }
 
 # Fields of specs by the names that people give them, as options or as keys of a sweep file.
@@ -84,55 +72,45 @@ class RunOptions:
 
     def spec(self, *, vocab: int, data_hash: str, seed: int) -> RunSpec:
         """The run, on data that has this vocabulary and hash."""
-        return RunSpec(
-            architecture=self.architecture(vocab),
-            data_hash=data_hash,
-            recipe=self.recipe(),
-            seed=seed,
-        )
+        shape, recipe = self.architecture(vocab), self.recipe()
+        return RunSpec(architecture=shape, data_hash=data_hash, recipe=recipe, seed=seed)
 
     def architecture(self, vocab: int) -> Architecture:
         """The network, for this vocabulary."""
         check_choice(tuple(ATTENTIONS), attention=self.attention)
         attention = ATTENTIONS[self.attention]
-        if isinstance(attention, Linear) and self.objective == "masked":
+        if isinstance(attention, parts.Linear) and self.objective == "masked":
             attention = replace(attention, causal=False)
         head_dim = self.head_dim or head_dim_of(self.width, self.heads)
-        if self.block == "llama" and self.position_inner is not None:
-            rule = "is the rank of a table, and a block of llama has rotary positions"
-            raise InvalidValue("position_inner", self.position_inner, rule, "leave it out")
-        return Architecture(
-            depth=self.depth,
-            width=self.width,
-            heads=self.heads,
-            head_dim=head_dim,
-            attention=attention,
-            feed_forward=self._hidden_units(head_dim),
-            context=self.context,
-            input=self._input(vocab),
-            embedding=table_of(self.embedding_inner),
-            positions=Rotary() if self.block == "llama" else table_of(self.position_inner),
-            head=self._head(),
-            block=self.block,  # type: ignore[arg-type]  # it checks
-            kv_heads=self.kv_heads,
-            qk_norm=self.qk_norm,
-            objective=self.objective,  # type: ignore[arg-type]  # it checks
-        )
+        is_rotary, has_rank = self.block == "llama", self.position_inner is not None
+        refuse_if(is_rotary and has_rank, "rotary-rank", self.position_inner)
+        others = {
+            "head_dim": head_dim,
+            "attention": attention,
+            "feed_forward": self._hidden_units(head_dim),
+            "input": self._input(vocab),
+            "embedding": parts.table_of(self.embedding_inner),
+            "positions": parts.Rotary() if is_rotary else parts.table_of(self.position_inner),
+            "head": self._head(),
+        }
+        return Architecture(**self._fields_of(Architecture) | others)
+
+    def _fields_of(self, kind: type) -> dict[str, Any]:
+        """The options that are called like fields of `kind`, which checks them."""
+        return {each.name: getattr(self, each.name, None) for each in fields(kind)}
 
     def _hidden_units(self, head_dim: int) -> int:
         """Those asked for; else 4 width, 8/3 width where they are gated, 0 for linear attention."""
         multiple, units = self.feed_forward_multiple, self.feed_forward
-        if multiple is not None and units is not None:
-            rule = f"and {{feed_forward_multiple}}={multiple} say the same twice"
-            raise InvalidValue("feed_forward", units, rule, "give one of them")
+        is_twice = multiple is not None and units is not None
+        refuse_if(is_twice, "units-twice", units, multiple=multiple)
         if multiple is not None:
             check_at_least(0, feed_forward_multiple=multiple)
             return multiple * self.width
         if units == "attention":
             return 4 * self.heads * head_dim
         if isinstance(units, str):
-            rule = "is neither a number of units nor attention"
-            raise InvalidValue("feed_forward", units, rule, "use 4096, or attention")
+            raise refusal("no-units", units)
         if units is not None:
             return units
         if self.attention != "softmax":
@@ -149,12 +127,9 @@ class RunOptions:
     def _rate(self) -> float:
         if isinstance(self.learning_rate, int | float):
             return self.learning_rate
-        if self.learning_rate not in ("auto", None):
-            rule = "is neither a number nor auto"
-            raise InvalidValue("learning_rate", self.learning_rate, rule, "use 0.002, or auto")
-        if self.learning_rate == "auto" and self.rule != "fan-in":
-            rule = f"is a rate of the rule fan-in, not of {self.rule}"
-            raise InvalidValue("learning_rate", "auto", rule, "leave out {learning_rate_rule}")
+        refuse_if(self.learning_rate not in ("auto", None), "no-rate", self.learning_rate)
+        is_other = self.learning_rate == "auto" and self.rule != "fan-in"
+        refuse_if(is_other, "rate-of-fan-in", "auto", rule=self.rule)
         if self.rule != "fan-in":
             return usual_rate(self.width, self.rule)
         return auto_rate(self.block, width=self.width, batch_tokens=self.batch * self.context)
@@ -173,37 +148,30 @@ class RunOptions:
         check_at_least(1, width=self.width, depth=self.depth)
         check_choice(get_args(BlockFamily), block=self.block)
         tenth, is_scaled = self.steps // 10, self.rule == "fan-in"
-        warmup = 3 * self.steps // 10 if is_scaled else tenth
-        usual_beta2 = 0.95 if is_scaled else 0.999
-        return Recipe(
-            steps=self.steps,
-            batch_sequences=self.batch,
-            warmup_steps=warmup if self.warmup is None else self.warmup,
-            peak_learning_rate=self._rate(),
-            learning_rate_rule=self.rule,  # type: ignore[arg-type]  # it checks
-            weight_decay=self.weight_decay,
-            beta1=self.beta1,
-            beta2=usual_beta2 if self.beta2 is None else self.beta2,
-            gradient_clip=self.gradient_clip,
-            dropout=self.dropout,
-            precision=self.precision,  # type: ignore[arg-type]  # it checks
-            evaluation_steps=max(1, tenth) if self.evaluate_every is None else self.evaluate_every,
-            evaluation_sequences=self.evaluation_sequences,
-            full_context_tokens=self.full_context_tokens,
-        )
+        warmup, usual_beta2 = (3 * self.steps // 10, 0.95) if is_scaled else (tenth, 0.999)
+        others = {
+            "batch_sequences": self.batch,
+            "warmup_steps": warmup if self.warmup is None else self.warmup,
+            "peak_learning_rate": self._rate(),
+            "learning_rate_rule": self.rule,
+            "beta2": usual_beta2 if self.beta2 is None else self.beta2,
+            "evaluation_steps": max(1, tenth)
+            if self.evaluate_every is None
+            else self.evaluate_every,
+        }
+        return Recipe(**self._fields_of(Recipe) | others)
 
-    def _input(self, vocab: int) -> Input:
+    def _input(self, vocab: int) -> parts.Input:
         if self.objective == "masked":
             vocab += 1  # the token that hides others
         if self.patch is None:
-            return Tokens(vocab=vocab)
-        return Patches(vocab=vocab, size=self.patch, encoding=self.patch_encoding)  # type: ignore[arg-type]  # it checks
+            return parts.Tokens(vocab=vocab)
+        return parts.Patches(vocab=vocab, size=self.patch, encoding=self.patch_encoding)  # type: ignore[arg-type]  # it checks
 
-    def _head(self) -> Head:
-        named: dict[str | int, Head] = {"tied": Tied(), "full": Full()}
-        if isinstance(self.head, str) and self.head not in named:
-            raise InvalidValue("head", self.head, "is unknown", "use full, tied, or an inner size")
-        return named.get(self.head) or table_of(int(self.head))
+    def _head(self) -> parts.Head:
+        named: dict[str | int, parts.Head] = {"tied": parts.Tied(), "full": parts.Full()}
+        refuse_if(isinstance(self.head, str) and self.head not in named, "no-head", self.head)
+        return named.get(self.head) or parts.table_of(int(self.head))
 
 
 def usual_rate(width: int, rule: str) -> float:

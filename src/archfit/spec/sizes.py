@@ -14,9 +14,8 @@ def parse_size(text: str) -> int:
     """The whole number that `text` writes, as in 125M, 1.3B, 2e7 or 768."""
     match = _SIZE.fullmatch(text.strip().replace("_", ""))
     if match is None:
-        raise ValueError(
-            f"{text!r} is not a size; write a whole number such as 768, 125M, 1.3B or 2e7"
-        )
+        written = "write a whole number such as 768, 125M, 1.3B or 2e7"
+        raise ValueError(f"{text!r} is not a size; {written}")
     digits, exponent, suffix = match.groups()
     value = Fraction(digits) * 10 ** int(exponent or 0) * SUFFIXES[suffix.upper()]
     if value.denominator != 1:

@@ -4,11 +4,11 @@ And the widths that give cells of different depths or vocabularies the same size
 """
 
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from archfit.spec import RunSpec
 from archfit.spec.errors import check_text
@@ -38,6 +38,8 @@ class Corpus:
 class Sweep:
     """Runs that together answer one question: the content of `sweep.json`."""
 
+    USUAL: ClassVar = {"kind": ""}
+
     name: str
     scale: str  # of a named sweep; own: the user's file, check: that of an advice
     question: str
@@ -56,16 +58,6 @@ class Sweep:
             raise ValueError(
                 f"sweep {self.name} has cells on data {min(foreign)[:16]} that it does not name"
             )
-
-    @staticmethod
-    def shortened(document: dict[str, Any]) -> dict[str, Any]:
-        """JSON without an empty kind."""
-        return {key: part for key, part in document.items() if key != "kind" or part}
-
-    @staticmethod
-    def completed(document: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What was left out."""
-        return {"kind": ""} | dict(document)
 
 
 @dataclass(frozen=True, slots=True)

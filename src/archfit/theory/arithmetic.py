@@ -16,9 +16,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
+from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.files import packed_file
 from archfit.theory import lazy_flint as flint
-from archfit.theory.refusal import refusal, refuse_if
 
 Function = TypeVar("Function", bound=Callable[..., object])
 Ball: TypeAlias = "flint.arb"

@@ -18,12 +18,11 @@ from inspect import Parameter, signature
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, cast
 
-from archfit.spec.errors import InvalidValue
+from archfit.spec.errors import InvalidValue, refusal, refuse_if
 from archfit.spec.files import packed_file
 from archfit.theory import causal_bounds, witness_formula
 from archfit.theory import lazy_flint as flint
 from archfit.theory.arithmetic import ALIASES, INPUTS, LETTERS, Kind, Reader, check_sizes
-from archfit.theory.refusal import refusal, refuse_if
 
 Status: TypeAlias = Literal["proved", "derived", "disputed"]
 Number: TypeAlias = int | Fraction | Decimal

@@ -17,6 +17,7 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Literal
 
+from archfit.spec.errors import refuse_if
 from archfit.spec.search import bisect_rising, first_whole
 from archfit.theory import lazy_flint as flint
 from archfit.theory.arithmetic import (
@@ -32,7 +33,6 @@ from archfit.theory.arithmetic import (
     power,
     symmetric_entries,
 )
-from archfit.theory.refusal import refuse_if
 
 Series = list[int]
 Segment = tuple[Literal["A", "B"], int | None]  # a side, and positions of it; None: any number

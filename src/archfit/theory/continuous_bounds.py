@@ -14,6 +14,7 @@ of K = N d_x^4 / H, by which one layer can multiply the cube of a separation ran
 import math
 from fractions import Fraction
 
+from archfit.spec.errors import refusal, refuse_if
 from archfit.theory import lazy_flint as flint
 from archfit.theory.arithmetic import (
     EXACT_DIGITS,
@@ -30,7 +31,6 @@ from archfit.theory.arithmetic import (
     log3_from_ln,
     log3_of_one_plus,
 )
-from archfit.theory.refusal import refusal, refuse_if
 
 _RECURSION_STEPS = 12  # by then R is so large that R + K R^3 = K R^3 to half a million bits
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
+from archfit.spec.errors import refusal
 from archfit.theory.arithmetic import (
     Product,
     check_heads_fit,
@@ -15,7 +16,6 @@ from archfit.theory.arithmetic import (
 )
 from archfit.theory.bounds import BoundsReport
 from archfit.theory.catalogue import ENTRIES, quantity
-from archfit.theory.refusal import refusal
 from archfit.theory.shape import Bound
 from archfit.theory.witness_formula import Plan, grow_plan, monomial_witness
 

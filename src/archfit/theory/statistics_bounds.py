@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 
+from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.search import first_whole
 from archfit.theory import lazy_flint as flint
 from archfit.theory.arithmetic import (
@@ -34,7 +35,6 @@ from archfit.theory.arithmetic import (
     multiset,
     symmetric_entries,
 )
-from archfit.theory.refusal import refusal, refuse_if
 
 _MOST_FACTORS = 20_000_000  # of Weyl products: seconds
 _WIDEST_LIMITED_BY_Q = 12  # up to here d multiset(m, 6) >= multiset(m, 7)

@@ -5,7 +5,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
-from archfit.spec.errors import check_choice
+from archfit.spec.errors import check_choice, refuse_if
 from archfit.theory import continuous_bounds as continuous
 from archfit.theory import lazy_flint as flint
 from archfit.theory.arithmetic import (
@@ -21,7 +21,6 @@ from archfit.theory.arithmetic import (
     log3,
     log3_from_ln,
 )
-from archfit.theory.refusal import refuse_if
 from archfit.theory.statistics_bounds import Split, statistics_upper_bound
 
 Lower = Literal["closed", "relaxA", "exact"]

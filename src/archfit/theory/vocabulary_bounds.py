@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations_with_replacement, count
 
+from archfit.spec.errors import refusal, refuse_if
 from archfit.theory import lazy_flint as flint
 from archfit.theory.arithmetic import (
     Product,
@@ -22,7 +23,6 @@ from archfit.theory.arithmetic import (
     multiset,
 )
 from archfit.theory.continuous_bounds import doubled_degree
-from archfit.theory.refusal import refusal, refuse_if
 
 _DEEPEST_SEARCH = 6  # degree 81
 _MOST_MONOMIALS = 250  # exact elimination beyond this takes minutes

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations_with_replacement, count
 
+from archfit.spec.errors import refusal, refuse_if
 from archfit.theory import lazy_flint as flint
 from archfit.theory.arithmetic import (
     EXACT_DIGITS,
@@ -35,7 +36,6 @@ from archfit.theory.arithmetic import (
     power,
 )
 from archfit.theory.causal_bounds import PrefixNetwork
-from archfit.theory.refusal import refusal, refuse_if
 
 Pair = tuple[int, int]
 Layer = Sequence[Pair]  # one pair (p, q) for each head

@@ -14,14 +14,15 @@ from starlette.responses import Response
 from archfit import __version__
 from archfit.advise.plan_request import PlanOptions
 from archfit.advise.planner import Plan, make_plan
-from archfit.audit.auditor import AuditResult, audit_json, audit_model
+from archfit.audit.auditor import AuditResult, audit_model
 from archfit.audit.config import model_from_config
 from archfit.audit.zoo import zoo_model
+from archfit.report.audit_document import audit_json
 from archfit.report.charts import DEEPEST_BOUNDS
 from archfit.report.document import said
 from archfit.report.plan_document import plan_document
 from archfit.report.theory_document import bounds_json
-from archfit.spec.bounded_json import parse_object
+from archfit.spec.codec import parse_object
 from archfit.spec.files import packed_file
 from archfit.spec.sizes import parse_bytes, parse_size
 from archfit.theory.bounds import bounds_report

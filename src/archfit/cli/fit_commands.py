@@ -1,4 +1,4 @@
-"""`archfit fit`, `report` and `backtest`: what runs say, in words, on a page and of advice."""
+"""`archfit fit`, `report`, `backtest` and `papers`: what runs say, and of what."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,9 @@ from archfit.report.atlas_document import atlas_document
 from archfit.report.document import Document
 from archfit.report.fit_document import Origin, fit_document, page_document, sweep_report
 from archfit.report.page import check_page_file, save_report
+from archfit.report.papers_document import papers_document
 from archfit.report.version import version_line
+from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.files import ADVICE, SWEEP
 from archfit.sweep.folder import read_sweep
 
@@ -24,11 +26,8 @@ def fit(folders: list[Path] | None = None, evidence: bool = False, atlas: bool =
     if atlas and not evidence:
         return show(atlas_document(_atlas(folders or [])))
     if evidence == bool(folders or atlas):
-        both, none = "folders and --evidence are both", "neither folders nor --evidence is"
-        raise ValueError(
-            f"{both if folders or atlas else none} given; name folders of runs, or give --evidence "
-            "alone for the runs that ship with archfit"
-        )
+        nothing = "neither folders nor --evidence is"
+        raise refusal("fit-what", what="folders and --evidence are both" if evidence else nothing)
     if evidence:
         from archfit.fit.evidence import read_evidence
         from archfit.fit.paper_findings import all_findings
@@ -47,11 +46,7 @@ def _atlas(folders: Sequence[Path]) -> Atlas:
     for folder in folders:
         records, origin = read_folders([folder]).records, _origin(folder)
         atlas = with_own(atlas, origin.kind or folder.resolve().name, records, origin.labels)
-    if not atlas.runs:
-        raise ValueError(
-            "no runs of the atlas ship with this version; give folders of your own, which "
-            "`archfit sweep atlas --data DIR --out FOLDER` trains"
-        )
+    refuse_if(not atlas.runs, "fit-no-atlas")
     return atlas
 
 
@@ -66,15 +61,10 @@ def report(out: Path, folders: list[Path] | None = None, atlas: bool = False) ->
 
 def _report(folders: list[Path], out: Path) -> Document:
     """The page of an advice, or of folders of runs."""
-    if not folders:
-        raise ValueError("no folder is given; name folders of runs or of an advice, or --atlas")
+    refuse_if(not folders, "report-nothing")
     advices = [folder for folder in folders if (folder / ADVICE).is_file()]
-    if advices and len(folders) > 1:
-        raise ValueError(
-            f"{advices[0]} is an advice, which has a page of its own; give it alone, or the folder "
-            "of its ladder"
-        )
     if advices:
+        refuse_if(len(folders) > 1, "report-advice", folder=advices[0])
         from archfit.advise.stored import read_advice
         from archfit.journey import advice_of
 
@@ -104,3 +94,9 @@ def _origin(folder: Path) -> Origin:
 def back_test(grid: str | None = None) -> None:
     """How much loss plan, advise and published rules cost on data that they have not seen."""
     show(answers.backtest(grid).document)
+
+
+@with_words("papers")
+def papers(words: list[str] | None = None) -> None:
+    """Each theorem, figure and table of the two papers: its command, and what we got."""
+    show(papers_document(words or ()))

@@ -1,4 +1,4 @@
-"""`archfit advise`: which Transformer fits my data? The whole journey in one command."""
+"""`archfit plan` and `archfit advise`: which Transformer fits, by the atlas or as measured."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from archfit import answers
 from archfit.advise.plan_request import PlanOptions
-from archfit.cli.options import with_words
+from archfit.cli.options import Chart, with_words
 from archfit.cli.output import NAME, bar, manner, say, say_stopped, show
 from archfit.cli.progress import watched
 from archfit.data.sources import SAMPLE
@@ -17,6 +17,16 @@ from archfit.spec.data_kinds import DATA_KINDS
 from archfit.sweep.runner import SweepStopped
 
 SOME_FAILED = 1  # exit status
+
+
+@with_words("plan", fields_of=PlanOptions)
+def plan(
+    tokenizer: Path | None = None, data: Path | None = None, chart: Chart = None, **options: object
+) -> None:
+    """The shape for a budget and a kind of data, and how sure it is; trains nothing."""
+    with bar("reading", of_bytes=True) as reading:
+        made = answers.plan(data=data, tokenizer=tokenizer, reading=reading, **options)
+    show(made.document, chart=chart, figure="depths")
 
 
 @with_words("advise", fields_of=(PlanOptions, answers.AdviseOptions), kinds=DATA_KINDS)
