@@ -114,7 +114,7 @@ def _hints(kind: type) -> dict[str, object]:
 
 
 def _fields_to_json(value: object) -> dict[str, Json]:
-    kind: type[Any] = type(value)
+    kind: Any = type(value)
     hints = _hints(kind)
     document: dict[str, Json] = {}
     for field in fields(value):  # type: ignore[arg-type]  # the caller saw a dataclass
