@@ -363,7 +363,7 @@ def test_few_tokens_are_a_finding_only_where_the_network_could_be_deeper() -> No
     assert _ids(_model(vocab=100)) == []
     deep = replace(STACK, depth=48, width=64, heads=1, head_dim=64)
     assert _ids(_model(deep, vocab=257)) == ["too-deep"]
-    assert _ids(_model(deep, vocab=33)) == []  # depth hardly matters to proteins of this size
+    assert _ids(_model(deep, vocab=33)) == []  # DNA, read often, may want as much
     unknown = replace(SHALLOW, depth=None)
     assert _ids(_model(unknown, vocab=100)) == []
     assert _ids(zoo_model("esm-1b")) == _ids(zoo_model("vit-h-14")) == []

@@ -301,7 +301,9 @@ def test_a_held_out_side_without_content_is_refused(
     description = json.loads((folder / "data.json").read_text())
     description["heldout"]["bytes"] = size
     (folder / "data.json").write_text(json.dumps(description))
-    assert "its heldout side is empty" in train("--data", str(folder)).refusal()
+    refusal = train("--data", str(folder)).refusal()
+    assert "bytes in data.json is n" in refusal
+    assert "prepare it again" in refusal
 
 
 @pytest.mark.parametrize("name", [".lock", ".record.json.new", ".spec.json.new"])

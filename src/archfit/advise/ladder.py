@@ -26,7 +26,7 @@ RUN_NOISES = (0.004, 0.011, 0.025, 0.05)  # of ln loss by the seed, as kinds of 
 FAR = 4  # times the largest size measured: a budget beyond has a trend that was not seen
 FIRST_SHARE = 0.05  # of what can be paid, at most, for a first look at the smallest size
 TAIL = 0.15  # of the probability on either side of the depths that are tried
-MOST_DEPTHS, LEAST_DEPTHS = 6, 3
+MOST_DEPTHS, LEAST_DEPTHS = 6, 2
 MOST_SEEDS = 2
 
 
@@ -92,9 +92,9 @@ def _observed(prior: FamilyPrior, runs: Sequence[LadderRun], noise: float) -> Ob
 def next_rung(prior: FamilyPrior, runs: Sequence[LadderRun], limits: LadderLimits) -> Rung | None:
     """What to train next; None: enough is known, or nothing more can be paid.
 
-    A few depths of a size near the budget tell more than many of a small one, so that the largest
-    size comes of which three can be paid, lest one lucky run decide; before it the smallest, where
-    that costs next to nothing, which also shows how fast this machine is.
+    Two depths of a size near the budget tell more than many of a small one, so that the largest
+    size comes that can be paid; before it the smallest, where that costs next to nothing, which
+    also shows how fast this machine is.
     """
     known = knowledge(prior, runs)
     found = known.outlook(limits.budget, limits.deepest, limits.tokens_per_param)

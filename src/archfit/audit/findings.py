@@ -30,6 +30,7 @@ from archfit.spec.packed import packed_table
 Severity = Literal["high", "medium", "low"]
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
 HIGH_SHARE, MEDIUM_SHARE = 0.15, 0.05  # of the parameters, that is redundant
+MORE_TOKENS = 6  # times those of any run on a family: beyond, nobody knows what depth is good
 LITTLE_LOST, MUCH_LOST = 0.005, 0.03  # bits per byte, expected, more than at the best depth
 WRITTEN = (TEXT, "code")  # families whose vocabularies are as large as one likes
 BYTES = range(256, 261)  # tokens, with a separator or a few marks
@@ -241,7 +242,7 @@ def _tokens(model: Model, size: float, family: str | None) -> tuple[float, ...]:
     else few, and as many as runs on the family tell of."""
     if not model.training_tokens:
         few, many = TOKENS
-        return few, min(many, FAR * family_prior(family).most_tokens)
+        return few, min(many, MORE_TOKENS * family_prior(family).most_tokens)
     sizes = (model.parameters.total or size, size)
     return tuple(float(f"{model.training_tokens / each:.3g}") for each in sizes)
 

@@ -163,10 +163,12 @@ def serve(
     lines: TextIO, say: Say, datasets: Sequence[PreparedData], out: Path, settings: TrainSettings
 ) -> None:
     """Train what is asked for until nobody asks any more; several runs if several are asked for."""
+    requests = SpecQueue()  # reads meanwhile: who left before the first run wants none
+    threading.Thread(target=requests.read, args=(lines,), daemon=True).start()
     say({"event": "ready", "device": choose_device(settings.device)})
     with joined_process_group(choose_device(settings.device)) as group, stop_requests() as stop:
-        requests, runs = SpecQueue(stop), SideBySide(group.device)
-        threading.Thread(target=requests.read, args=(lines,), daemon=True).start()
+        requests.stop_by(stop)
+        runs = SideBySide(group.device)
 
         def steps_of(spec: RunSpec) -> TrainingSteps:
             if not out.is_dir():  # a run would make it again, and nobody would look there
@@ -242,14 +244,22 @@ class SpecQueue:
     The process is not sent a signal: one may have come already, and a second would kill it unsaved.
     """
 
-    def __init__(self, stop: StopRequest) -> None:
-        self.lines, self.stop = queue.SimpleQueue[str](), stop
+    def __init__(self) -> None:
+        self.lines, self.stop = queue.SimpleQueue[str](), StopRequest()
+        self.has_ended = threading.Event()
 
     def read(self, lines: TextIO) -> None:
         """Take lines until there are no more."""
         for line in lines:
             self.lines.put(line)
+        self.has_ended.set()
         self.stop.signal_number = signal.SIGTERM
+
+    def stop_by(self, stop: StopRequest) -> None:
+        """Let runs be stopped by this."""
+        self.stop = stop
+        if self.has_ended.is_set():  # before they could begin
+            stop.signal_number = signal.SIGTERM
 
     def next(self, beside: SideBySide) -> RunSpec | None:
         """What to train, too; waits for it if nothing is trained. None where there is nothing.
