@@ -6,7 +6,7 @@ from importlib import resources
 import pytest
 
 from archfit.advise.advisers import Advice, NetworkFacts, all_advice, evidence_against
-from archfit.advise.prior import rule_regrets
+from archfit.advise.prior import shipped_prior
 
 
 def _asked(
@@ -93,6 +93,6 @@ def test_what_rules_lost_in_back_tests_stands_beside_them() -> None:
     lost = {advice.name: advice.regret for advice in all_advice(_asked(1e8))}
     known = {name: regret for name, regret in lost.items() if regret is not None}
     assert {"Levine 2020", "Depth Delusion 2026", "shape in use"} <= set(known)
-    assert known.items() <= rule_regrets().items()
+    assert known.items() <= shipped_prior().rules.items()
     assert lost["Kaplan 2020"] is None  # it names a band
-    assert min(rule_regrets(), key=rule_regrets().__getitem__) == "archfit advise"
+    assert min(shipped_prior().rules, key=shipped_prior().rules.__getitem__) == "archfit advise"

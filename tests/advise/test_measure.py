@@ -15,7 +15,7 @@ from archfit.advise.measure import (
     measured,
     tokens_to_try,
 )
-from archfit.advise.prior import FamilyPrior, family_prior
+from archfit.advise.prior import Knowledge, family_prior
 from archfit.advise.speed import known_speed
 from archfit.data.prepared import PreparedData
 from archfit.data.retokenise import InBpe, InBytes, InKmers, possible_vocabularies
@@ -33,7 +33,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
 
 
 @pytest.fixture(scope="module")
-def text() -> FamilyPrior:
+def text() -> Knowledge:
     return family_prior("text")
 
 
@@ -44,7 +44,7 @@ def four_layers_are_best(spec: RunSpec) -> float:
 def climb(
     runner: PlantedRunner,
     data: PreparedData,
-    prior: FamilyPrior,
+    prior: Knowledge,
     *,
     tokens: tuple[InBytes | InBpe, ...] = BYTES,
     seconds: float = LONG,
@@ -53,9 +53,7 @@ def climb(
     return measured(measuring, tokens, prior, budget=10**6, deepest=32.0, tokens_per_param=20.0)
 
 
-def test_what_is_planted_is_measured(
-    sample: PreparedData, text: FamilyPrior, tmp_path: Path
-) -> None:
+def test_what_is_planted_is_measured(sample: PreparedData, text: Knowledge, tmp_path: Path) -> None:
     said = list[str]()
     runner = planted_runner(tmp_path, four_layers_are_best, said)
     found = climb(runner, sample, text)
@@ -72,7 +70,7 @@ def test_what_is_planted_is_measured(
 
 
 def test_the_vocabulary_that_is_best_at_a_small_size_has_the_ladder(
-    sample: PreparedData, text: FamilyPrior, tmp_path: Path
+    sample: PreparedData, text: Knowledge, tmp_path: Path
 ) -> None:
     def pieces_are_best(spec: RunSpec) -> float:
         return four_layers_are_best(spec) - 0.2 * (spec.architecture.input.vocab == 512)
@@ -89,7 +87,7 @@ def test_the_vocabulary_that_is_best_at_a_small_size_has_the_ladder(
 
 
 def test_with_no_time_one_network_is_timed(
-    sample: PreparedData, text: FamilyPrior, tmp_path: Path
+    sample: PreparedData, text: Knowledge, tmp_path: Path
 ) -> None:
     runner = planted_runner(tmp_path, four_layers_are_best)
     found = climb(runner, sample, text, tokens=BOTH, seconds=0.0)
@@ -99,7 +97,7 @@ def test_with_no_time_one_network_is_timed(
 
 
 def test_a_second_stretch_counts_what_is_there_and_trains_none_of_it_again(
-    sample: PreparedData, text: FamilyPrior, tmp_path: Path
+    sample: PreparedData, text: Knowledge, tmp_path: Path
 ) -> None:
     first = climb(planted_runner(tmp_path, four_layers_are_best), sample, text)
     again = planted_runner(tmp_path, four_layers_are_best)
@@ -115,7 +113,7 @@ def test_a_second_stretch_counts_what_is_there_and_trains_none_of_it_again(
 
 
 def test_a_ladder_of_other_blocks_counts_none_of_what_is_there(
-    sample: PreparedData, text: FamilyPrior, tmp_path: Path
+    sample: PreparedData, text: Knowledge, tmp_path: Path
 ) -> None:
     """What GPT-2's blocks lose at a depth says nothing of Llama's."""
     first = climb(planted_runner(tmp_path, four_layers_are_best), sample, text)
@@ -136,7 +134,7 @@ def test_a_ladder_of_other_blocks_counts_none_of_what_is_there(
 
 
 def test_runs_that_fail_are_said_and_end_the_ladder(
-    sample: PreparedData, text: FamilyPrior, tmp_path: Path
+    sample: PreparedData, text: Knowledge, tmp_path: Path
 ) -> None:
     found = climb(planted_runner(tmp_path, lambda _: math.nan), sample, text)
     assert found.runs == ()

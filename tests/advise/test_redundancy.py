@@ -209,9 +209,9 @@ def test_heads_and_hidden_units_that_grow_together_have_a_curve_of_their_own(
     for depth in (6, 12):
         assert _percent(like_t5(depth)) == shallow
         assert like_t5(depth).basis == "measured by archfit"
-    for depth in (24, None):
-        assert _percent(like_t5(depth)) == deep
-        assert like_t5(depth).basis == "archfit's and the paper's measurements"
+    for beyond in (24, None):
+        assert _percent(like_t5(beyond)) == deep
+        assert like_t5(beyond).basis == "archfit's and the paper's measurements"
     assert like_t5(3).basis == "beyond what was measured"
 
 

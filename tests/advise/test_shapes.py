@@ -13,7 +13,6 @@ from archfit.advise.prior import family_prior
 from archfit.advise.shapes import (
     LEAST_WIDTH,
     BudgetTooSmall,
-    Knowledge,
     best_shape,
     parts,
     shape_of_depth,
@@ -113,7 +112,7 @@ def test_the_depth_allowed_is_kept_to() -> None:
 
 
 def test_below_the_least_size_that_was_fitted_depths_are_those_of_it() -> None:
-    known = Knowledge.of_family(None)
+    known = family_prior(None)
     tiny, least = (known.outlook(size, 8.0) for size in (30_000, 250_000))
     assert tiny.depth == least.depth
     assert best_shape(question(TotalParams(params=30_000), vocab=30)).shape.depth <= 4

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from archfit.advise import law
 from archfit.advise.law import WEIGHTS, IdealShape, ideal_shape
-from archfit.advise.prior import rule_regrets
+from archfit.advise.prior import shipped_prior
 from archfit.spec.search import bisect_rising
 from archfit.theory.arithmetic import SIZE
 
@@ -83,7 +83,7 @@ def _advice(entry: Mapping[str, str], named: Named, in_range: bool) -> Advice:
     shape, depths = (named, None) if isinstance(named, IdealShape) else (None, named)
     depth, width = (shape.depth, shape.width) if shape else (None, None)
     texts = {name: entry[name] for name in ("name", "says", "source", "seen_in")}
-    regret = rule_regrets().get(entry["name"])
+    regret = shipped_prior().rules.get(entry["name"])
     return Advice(
         depth=depth, width=width, depths=depths, in_range=in_range, regret=regret, **texts
     )

@@ -16,10 +16,9 @@ from typing import TypeAlias
 
 from archfit.advise.advisers import NetworkFacts, all_advice
 from archfit.advise.ladder import LadderLimits, LadderRun, Rung, climbed, knowledge
-from archfit.advise.prior import OURS, TEXT, FamilyPrior, outlook, shipped_prior
+from archfit.advise.prior import OURS, TEXT, Knowledge, outlook, shipped_prior
 from archfit.advise.prior_runs import GRID_BLOCKS, LEAST_SIZE, schedule_groups, tokens_at
 from archfit.advise.prior_runs import grid_settings as schedules_of
-from archfit.advise.shapes import Knowledge
 from archfit.advise.surface import USUAL_TOKENS, joined
 from archfit.fit.atlas import HELD_BACK, Atlas, Series, read_atlas
 from archfit.fit.best_depth import DepthCurve, DepthPoint, depth_curves
@@ -227,7 +226,7 @@ def _smaller(points: Iterable[tuple[int, DepthPoint, int]], size: int) -> tuple[
     )
 
 
-def _climbed(setting: Setting, prior: FamilyPrior) -> Knowledge:
+def _climbed(setting: Setting, prior: Knowledge) -> Knowledge:
     """What a ladder of the setting's smaller networks tells, at a share of the operations."""
     there = {(run.size, run.depth, run.seed): run for run in setting.runs}
     share = LADDER_SHARE if setting.size < LARGE else LARGE_SHARE
@@ -309,7 +308,7 @@ def _scores(settings: Sequence[Setting]) -> Iterable[RuleScore]:
             picks[rule].append(_pick(setting, depth))
         family = setting.family if setting.grid == ATLAS else ""
         prior = _unseen(setting.grid, family, setting.block)
-        picks[PRIOR].append(_outlook_pick(setting, Knowledge.of_prior(prior)))
+        picks[PRIOR].append(_outlook_pick(setting, prior))
         if setting.runs and setting.size >= LEAST_LADDER:
             picks[LADDER].append(_outlook_pick(setting, _climbed(setting, prior)))
     ours = {pick.setting: pick for pick in picks[PRIOR]}
@@ -318,17 +317,17 @@ def _scores(settings: Sequence[Setting]) -> Iterable[RuleScore]:
 
 
 @cache
-def _unseen(grid: str, family: str, block: BlockFamily) -> FamilyPrior:
+def _unseen(grid: str, family: str, block: BlockFamily) -> Knowledge:
     """What is known without the family, or the grid, of a setting."""
     prior = shipped_prior()
     if grid == ATLAS:  # a family of the user's is in none
         kinds = [kind for name, some in prior.runs.items() if name != family for kind in some]
-        posterior = prior.families.get(family, prior.all).given(None)
-        return FamilyPrior(family=None, posterior=posterior, kinds=tuple(kinds), block=block)
+        surface = prior.families.get(family, prior.all)
+        return Knowledge.of(None, kinds, surface.given(None), block)
     others = [kind for name, some in prior.grid_runs.items() if name != grid for kind in some]
     text = *prior.runs[TEXT], *others
     posterior = prior.grids[grid].given(joined([kind.observed for kind in text]))
-    return FamilyPrior(family=TEXT, posterior=posterior, kinds=text, block=block)
+    return Knowledge.of(TEXT, text, posterior, block)
 
 
 def _rules(setting: Setting) -> dict[str, float]:
@@ -350,7 +349,7 @@ def _pick(setting: Setting, depth: float, at_most: float | None = None) -> Pick:
 
 
 def _outlook_pick(setting: Setting, known: Knowledge) -> Pick:
-    training = known.prior.training(known.kind, setting.tokens_per_param)
+    training = known.training(setting.tokens_per_param)
     found = outlook(known.posterior, setting.size, setting.ends, training=training)
     best, score = setting.halves[0]
     return _pick(setting, found.depth, found.regret_at_most * score(best))

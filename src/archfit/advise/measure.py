@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from archfit.advise.ladder import DEPTHS, SIZES, LadderLimits, LadderRun, Rung, climbed, knowledge
-from archfit.advise.prior import FamilyPrior
+from archfit.advise.prior import Knowledge
 from archfit.advise.speed import Speed, TimedNetwork, fitted_speed, known_speed
 from archfit.data.prepared import PreparedData
 from archfit.data.retokenise import Tokenisation, given_tokenisation, retokenised
@@ -215,7 +215,7 @@ class Measuring:
 def measured(
     measuring: Measuring,
     tokens: Sequence[Tokenisation],
-    prior: FamilyPrior,
+    prior: Knowledge,
     *,
     budget: float,
     deepest: float,

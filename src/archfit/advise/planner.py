@@ -9,10 +9,10 @@ from archfit.advise.advisers import Advice, NetworkFacts, all_advice
 from archfit.advise.budgets import FLOPS, TotalParams, TrainingMinutes
 from archfit.advise.law import IdealShape
 from archfit.advise.plan_request import SPELT, PlanRequest, RankLimit
-from archfit.advise.prior import CLOSE, FAR, TEXT
+from archfit.advise.prior import CLOSE, FAR, TEXT, Knowledge, family_prior
 from archfit.advise.prior_runs import NATS_A_BYTE
 from archfit.advise.repairs import Repair, repairs_for
-from archfit.advise.shapes import BestShape, Knowledge, RoundedShape, best_shape, ideal_for
+from archfit.advise.shapes import BestShape, RoundedShape, best_shape, ideal_for
 from archfit.spec.counting import Parts, TrainingMemory, training_memory
 from archfit.spec.data_kinds import BYTE_VOCAB
 from archfit.spec.rates import CHINCHILLA_TOKENS, EPOCHS, Start, starting_point, training_tokens
@@ -120,7 +120,7 @@ class Plan:
 
 def make_plan(request: PlanRequest, knowledge: Knowledge | None = None) -> Plan:
     """The shape of least expected loss by the prior, or by runs on the data, and all about it."""
-    known = knowledge or Knowledge.of_family(request.family, request.block)
+    known = knowledge or family_prior(request.family, request.block)
     best = best_shape(request, known)
     shape, limit, sized = best.shape, request.limit, request
     if isinstance(request.budget, TrainingMinutes):  # the parameters that it came to
@@ -162,12 +162,11 @@ def _regret(request: PlanRequest, best: BestShape) -> Regret:
 
 
 def _basis(known: Knowledge) -> Basis:
-    prior, own = known.prior, known.own_runs
     return Basis(
-        source="ladder" if own else "prior",
-        family=prior.family,
-        kinds=tuple(kind.name for kind in prior.kinds),
-        runs=own or prior.runs,
+        source="ladder" if known.own_runs else "prior",
+        family=known.family,
+        kinds=tuple(kind.name for kind in known.kinds),
+        runs=known.own_runs or sum(len(kind.rows) for kind in known.kinds),
         largest=known.largest,
     )
 
@@ -224,7 +223,7 @@ def _data_warnings(request: PlanRequest, best: BestShape) -> Iterator[str]:
 def _depth_warnings(request: PlanRequest, best: BestShape, known: Knowledge) -> Iterator[str]:
     """Where nobody has looked, or theory says more than the runs."""
     depth, width = best.shape.depth, best.shape.width
-    times = best.size / max(known.largest, known.prior.largest)
+    times = best.size / known.largest_of_all
     if times > BEYOND:
         said = f"an extrapolation: {times:,.0f}" if times > FAR else f"{times:.1f}"
         yield f"{said} times the largest network trained on such data"

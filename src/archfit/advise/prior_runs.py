@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from archfit.advise.law import ideal_shape
-from archfit.advise.surface import USUAL_TOKENS, Observed, of_sizes
+from archfit.advise.surface import USUAL_TOKENS, Observed, of_sizes, short
 from archfit.fit.atlas import Atlas, Series
 from archfit.fit.best_depth import DepthCurve
 from archfit.fit.public_grids import PublicNetwork, public_networks
@@ -27,31 +27,8 @@ GRID_BLOCKS: dict[str, BlockFamily] = {"gemstones": "llama", "gadre": "llama", "
 NATS_A_BYTE = 4.3 * math.log(2)  # of text, a nat per token of a large vocabulary: 4.3 bytes a token
 
 
-Row: TypeAlias = tuple[float, float, float, float, float]  # as of `observed_rows`
-
-
-def observed_rows(
-    rows: Sequence[Row], *, is_grid: bool = False, block: BlockFamily = "gpt2"
-) -> Observed:
-    """Networks on one kind of data: ln size, ln depth, ln loss, its variance, and ln of the tokens
-    a parameter over the usual ones.
-
-    In a public grid hardly two networks have one size, so levels are parabolas.
-    """
-    sizes, depths, losses, variances, tokens = np.array(rows).reshape(-1, 5).T
-    about = sizes - sizes.mean() if is_grid else sizes
-    parabola = np.array([np.ones_like(about), about, about**2]).T
-    levels = parabola if is_grid else of_sizes(sizes, tokens)
-    return Observed(
-        sizes=sizes,
-        tokens=tokens,
-        depths=depths,
-        losses=losses,
-        variances=variances,
-        levels=levels,
-        kinds=np.zeros(len(sizes)),
-        llama=np.full(len(sizes), float(block == "llama")),
-    )
+# A network: ln size, ln depth, ln loss, its variance, ln of tokens a parameter over the usual ones.
+Row: TypeAlias = tuple[float, float, float, float, float]
 
 
 def _rows_of_curve(curve: DepthCurve, tokens_a_parameter: float) -> Iterator[Row]:
@@ -73,7 +50,7 @@ class KindRuns:
     """What was trained on one kind of data, as the prior keeps it."""
 
     name: str
-    is_grid: bool
+    is_grid: bool = False
     rows: tuple[Row, ...]
     block: BlockFamily = "gpt2"  # the nearer of the two
 
@@ -82,13 +59,29 @@ class KindRuns:
         cls, name: str, rows: Iterable[Row], *, block: BlockFamily, is_grid: bool = False
     ) -> "KindRuns":
         """With as many digits as a file keeps."""
-        short = tuple(tuple(float(f"{number:.6g}") for number in row) for row in rows)
-        return cls(name=name, is_grid=is_grid, rows=short, block=block)  # type: ignore[arg-type]
+        written = tuple(tuple(map(short, row)) for row in rows)
+        return cls(name=name, is_grid=is_grid, rows=written, block=block)  # type: ignore[arg-type]
 
     @property
     def observed(self) -> Observed:
-        """For the surface."""
-        return observed_rows(self.rows, is_grid=self.is_grid, block=self.block)
+        """For the surface. In a public grid hardly two networks have one size, so levels are
+        parabolas."""
+        sizes, depths, losses, variances, tokens = np.array(self.rows).reshape(-1, 5).T
+        if self.is_grid:
+            about = sizes - sizes.mean()
+            levels = np.array([np.ones_like(about), about, about**2]).T
+        else:
+            levels = of_sizes(sizes, tokens)
+        return Observed(
+            sizes=sizes,
+            tokens=tokens,
+            depths=depths,
+            losses=losses,
+            variances=variances,
+            levels=levels,
+            kinds=np.zeros(len(sizes)),
+            llama=np.full(len(sizes), float(self.block == "llama")),
+        )
 
     @property
     def sizes(self) -> tuple[float, float]:

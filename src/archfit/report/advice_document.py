@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from archfit.advise.advice import Advice
 from archfit.advise.measure import least_tokens
 from archfit.advise.prior import DepthOutlook, family_prior
-from archfit.advise.shapes import Knowledge, best_shape
+from archfit.advise.shapes import best_shape
 from archfit.fit.atlas import size_words
 from archfit.report.document import (
     Command,
@@ -100,7 +100,7 @@ def _unmeasured(advice: Advice) -> str:
 def _why(advice: Advice) -> Iterator[str | Figure]:
     """The prior, the ladder and what both decide, each as a sentence and a figure."""
     plan, runs = advice.plan, advice.runs
-    before = best_shape(plan.request, Knowledge.of_family(plan.request.family, plan.request.block))
+    before = best_shape(plan.request)
     yield f"Networks on other data say {_as_good(before.outlook)}."
     for size in sorted({run.size for run in runs}):
         own = [run for run in runs if run.size == size]

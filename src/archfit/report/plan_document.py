@@ -11,7 +11,7 @@ from archfit.advise.budgets import BlockParams, TotalParams, TrainingMinutes
 from archfit.advise.law import DEEPEST_TRAINED
 from archfit.advise.plan_request import PlanOptions
 from archfit.advise.planner import Plan
-from archfit.advise.prior import OURS, DepthOutlook, rule_regrets, shipped_prior
+from archfit.advise.prior import OURS, DepthOutlook, shipped_prior
 from archfit.report.document import (
     NEXT,
     Command,
@@ -201,7 +201,7 @@ def _repairs(plan: Plan) -> Iterator[str]:
 def adviser_sections(plan: Plan) -> tuple[Section, ...]:
     """What others advise at this size, with and without a shape, and what speaks against us."""
     shaped = [advice for advice in plan.advice if named_shape(advice)]
-    lost = f"{rule_regrets()[OURS]:.3f}"
+    lost = f"{shipped_prior().rules[OURS]:.3f}"
     ours = ("archfit", f"{plan.shape.depth} x {plan.shape.width}", lost, "", "this plan")
     table = Table.of("advisers", shaped, shape=named_shape)
     opinions = (
