@@ -12,10 +12,10 @@ from archfit.advise.budgets import (
     TrainingFlops,
     TrainingMinutes,
     WeightBytes,
+    known_speed,
 )
 from archfit.advise.plan_request import PlanOptions, VocabularySize
 from archfit.advise.planner import Plan, make_plan
-from archfit.advise.speed import known_speed
 from archfit.spec.errors import InvalidValue
 from archfit.spec.rates import EPOCHS
 from tests_plans import facts, question

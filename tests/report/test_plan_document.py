@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from archfit.advise.budgets import Budget, TotalParams, TrainingMinutes
+from archfit.advise.budgets import Budget, TotalParams, TrainingMinutes, known_speed
 from archfit.advise.plan_request import PlanOptions
 from archfit.advise.planner import Plan, make_plan
-from archfit.advise.speed import known_speed
 from archfit.report.document import Command, Document
 from archfit.report.plan_document import plan_document, total_words
 from archfit.report.terminal import MORE, text_of

@@ -11,15 +11,16 @@ from archfit.advise.budgets import (
     BlockParams,
     Budget,
     DataTokens,
+    Speed,
     TotalParams,
     TrainingFlops,
     TrainingMinutes,
     WeightBytes,
     check_tokens_per_param,
+    known_speed,
 )
 from archfit.advise.law import DEEPEST_TRAINED, WEIGHTS
 from archfit.advise.prior import TEXT, known_families
-from archfit.advise.speed import Speed, known_speed
 from archfit.spec.architecture import BlockFamily, Objective, gated_units
 from archfit.spec.counting import GPT2_STYLE, LLAMA_STYLE, NetworkSizes
 from archfit.spec.errors import InvalidValue, check_at_least, check_choice

@@ -75,7 +75,7 @@ def _report(folders: list[Path], out: Path) -> Document:
             "of its ladder"
         )
     if advices:
-        from archfit.advise.stored import read_advice
+        from archfit.advise.advice import read_advice
         from archfit.journey import advice_of
 
         advice, stored = read_advice(advices[0])
