@@ -9,18 +9,12 @@ from archfit.advise.advisers import Advice, NetworkFacts, all_advice, evidence_a
 from archfit.advise.prior import shipped_prior
 
 
-def _asked(
-    size: float, *, limit: int = 50257, vocab: int = 50257, is_text: bool = True
-) -> NetworkFacts:
-    return NetworkFacts(
-        block_params=size, rank_limit=limit, vocab=vocab, is_text=is_text, is_vision=False
-    )
+def _asked(size: float, *, limit: int = 50257, is_text: bool = True) -> NetworkFacts:
+    return NetworkFacts(block_params=size, rank_limit=limit, is_text=is_text, is_vision=False)
 
 
-def _advice(
-    size: float, name: str, *, limit: int = 50257, vocab: int = 50257, is_text: bool = True
-) -> Advice:
-    asked = _asked(size, limit=limit, vocab=vocab, is_text=is_text)
+def _advice(size: float, name: str, *, limit: int = 50257, is_text: bool = True) -> Advice:
+    asked = _asked(size, limit=limit, is_text=is_text)
     return next(advice for advice in all_advice(asked) if advice.name == name)
 
 

@@ -172,12 +172,9 @@ def _basis(known: Knowledge) -> Basis:
 
 
 def _network_facts(request: PlanRequest, shape: RoundedShape) -> NetworkFacts:
-    vocab = request.vocabulary.size if request.vocabulary else 0
-    has_full_table = request.patch is None and request.rank is None
     return NetworkFacts(
         block_params=shape.block_params,
         rank_limit=request.limit.limit,
-        vocab=vocab if has_full_table else 0,
         is_text=request.family == TEXT,
         is_vision=request.patch is not None and len(request.patch) > 1,
     )
