@@ -14,7 +14,7 @@ from archfit.advise.prior import known_families
 from archfit.advise.shapes import LARGE, BudgetTooSmall, best_shape
 from tests_plans import facts, question
 
-QUESTIONS = 200
+QUESTIONS = 100
 SIZES, VOCABS = (30_000, 2 * 10**9), (5, 50257)
 Asked = tuple[PlanRequest, Plan]
 
@@ -99,7 +99,7 @@ def test_the_range_holds_the_depth_and_the_expected_regret_is_within_its_bound(
 
 
 def test_three_percent_more_of_the_budget_hardly_move_the_depth(answers: list[Asked]) -> None:
-    for asked, plan in answers:
+    for asked, plan in answers[::2]:
         more = replace(asked, budget=TotalParams(params=round(1.03 * budget_of(asked))))
         depth, other = plan.shape.depth, best_shape(more).shape.depth
         assert abs(other - depth) <= max(1, 0.2 * depth), asked

@@ -201,7 +201,7 @@ def test_it_ends_where_training_fails(prior: Knowledge) -> None:
 def test_a_ladder_on_planted_data_loses_less_than_the_prior_alone(prior: Knowledge) -> None:
     sizes, prior_lost, ladder_lost = SIZES[:4], list[float](), list[float]()
     budget = sizes[-1]
-    for seed in range(40):
+    for seed in range(16):
         loss, (price, spent) = planted(seed, sizes), half_of(budget)
 
         def train(

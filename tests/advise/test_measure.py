@@ -1,7 +1,8 @@
 """Measuring: vocabularies, then a ladder in the best of them; whatever is there counts."""
 
 import math
-from dataclasses import replace
+import shutil
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -52,10 +53,27 @@ def climb(
     return measured(measuring, tokens, prior, budget=10**6, deepest=32.0, tokens_per_param=20.0)
 
 
-def test_what_is_planted_is_measured(sample: PreparedData, text: Knowledge, tmp_path: Path) -> None:
-    said = list[str]()
-    runner = planted_runner(tmp_path, four_layers_are_best, said)
-    found = climb(runner, sample, text)
+@dataclass(frozen=True)
+class Stretch:
+    """A ladder on the sample, with no end of time."""
+
+    out: Path
+    runner: PlantedRunner
+    found: Measured
+    said: list[str]
+
+
+@pytest.fixture(scope="module")
+def stretch(
+    sample: PreparedData, text: Knowledge, tmp_path_factory: pytest.TempPathFactory
+) -> Stretch:
+    said, out = list[str](), tmp_path_factory.mktemp("stretch")
+    runner = planted_runner(out, four_layers_are_best, said)
+    return Stretch(out, runner, climb(runner, sample, text), said)
+
+
+def test_what_is_planted_is_measured(stretch: Stretch) -> None:
+    runner, found, said = stretch.runner, stretch.found, stretch.said
     assert found.trials == ()
     assert found.chosen == InBytes()
     assert {run.size for run in found.runs} == {SIZES[0]}  # more would read the sample too often
@@ -96,26 +114,26 @@ def test_with_no_time_one_network_is_timed(
 
 
 def test_a_second_stretch_counts_what_is_there_and_trains_none_of_it_again(
-    sample: PreparedData, text: Knowledge, tmp_path: Path
+    sample: PreparedData, text: Knowledge, stretch: Stretch
 ) -> None:
-    first = climb(planted_runner(tmp_path, four_layers_are_best), sample, text)
-    again = planted_runner(tmp_path, four_layers_are_best)
+    again = planted_runner(stretch.out, four_layers_are_best)
     second = climb(again, sample, text)
     assert again.trained == []
 
     def by_shape(found: Measured) -> list[tuple[int, int, int]]:
         return sorted((run.size, run.depth, run.seed) for run in found.runs)
 
-    assert by_shape(second) == by_shape(first)
+    assert by_shape(second) == by_shape(stretch.found)
     assert second.speed is not None
     assert second.speed.machine == "this machine"
 
 
 def test_a_ladder_of_other_blocks_counts_none_of_what_is_there(
-    sample: PreparedData, text: Knowledge, tmp_path: Path
+    sample: PreparedData, text: Knowledge, stretch: Stretch, tmp_path: Path
 ) -> None:
     """What GPT-2's blocks lose at a depth says nothing of Llama's."""
-    first = climb(planted_runner(tmp_path, four_layers_are_best), sample, text)
+    first = stretch.found
+    shutil.copytree(stretch.out, tmp_path, dirs_exist_ok=True)
 
     def deeper_is_better(spec: RunSpec) -> float:
         return 2.5 - 0.1 * math.log(spec.architecture.depth)
