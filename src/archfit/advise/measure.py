@@ -168,8 +168,7 @@ class Measuring:
             busy = min(len(is_new), slots) / slots  # the others could have worked meanwhile
             passed = busy * max(0.0, time.monotonic() - began - start)
             self.pace = (passed + usual * start) / (alone + start)  # little work says little
-        found = (self._record(spec) for spec in specs)
-        return [record for record in found if record and record.status == "finished"]
+        return self._finished(specs)
 
     def _record(self, spec: RunSpec) -> RunRecord | None:
         return read_record(self.runner.folder / spec.name)
@@ -177,20 +176,23 @@ class Measuring:
     def finish_begun(self) -> None:
         """Runs that were stopped are finished first, whatever size or vocabulary they are of."""
         if (self.runner.folder / SWEEP).exists():
-            folders = tuple(Path(c.folder) for c in read_sweep(self.runner.folder / SWEEP).data)
-            self.failures |= self.runner.run(self.specs(), folders)
+            sweep = read_sweep(self.runner.folder / SWEEP)
+            folders = tuple(Path(corpus.folder) for corpus in sweep.data)
+            self.failures |= self.runner.run(self._of_these_blocks(sweep), folders)
 
-    def specs(self) -> tuple[RunSpec, ...]:
-        """Those begun or trained here; runs of other blocks are of another ladder."""
+    def _of_these_blocks(self, sweep: Sweep) -> tuple[RunSpec, ...]:
+        """Runs of other blocks are of another ladder."""
+        return tuple(spec for spec in sweep.specs if spec.architecture.block == self.block)
+
+    def records(self) -> list[RunRecord]:
+        """Of those that have ended well, here or before."""
         if not (self.runner.folder / SWEEP).exists():
-            return ()
-        specs = read_sweep(self.runner.folder / SWEEP).specs
-        return tuple(spec for spec in specs if spec.architecture.block == self.block)
+            return []
+        return self._finished(self._of_these_blocks(read_sweep(self.runner.folder / SWEEP)))
 
-    def records(self) -> tuple[RunRecord, ...]:
-        """Of those that have ended well."""
-        found = map(self._record, self.specs())
-        return tuple(r for r in found if r is not None and r.status == "finished")
+    def _finished(self, specs: Iterable[RunSpec]) -> list[RunRecord]:
+        found = map(self._record, specs)
+        return [record for record in found if record and record.status == "finished"]
 
 
 def measured(
@@ -290,12 +292,11 @@ def _trial(tokens: Tokenisation, record: RunRecord, train_tokens: int) -> Vocabu
 
 
 def _ladder_run(size: int, record: RunRecord) -> LadderRun:
-    shape = record.spec.architecture
     return LadderRun(
         size=size,
-        depth=shape.depth,
+        depth=record.spec.architecture.depth,
         seed=record.spec.seed,
-        params=shape.params,
+        params=record.spec.architecture.params,
         bits=record.evaluations[-1].heldout_bits_per_byte,
         tokens_per_param=record.spec.training_tokens / size,
     )

@@ -132,17 +132,16 @@ def atlas_runs(
 
 
 def grid_settings(grid: str) -> dict[str, tuple[PublicNetwork, ...]]:
-    """What may be compared in a public grid: for each schedule, networks as long in training."""
+    """What may be compared in a public grid: for each schedule, networks as long in training.
+
+    Of archai only networks drawn at random: others were chosen for their loss.
+    """
     found: dict[str, list[PublicNetwork]] = defaultdict(list)
     for network in public_networks():
-        if network.grid == grid and _is_fair(network):
+        is_fair = network.grid != "archai" or network.setting.startswith("random_")
+        if network.grid == grid and is_fair:
             found[_setting(network)].append(network)
     return {name: tuple(some) for name, some in found.items() if len(some) >= LEAST_NETWORKS}
-
-
-def _is_fair(network: PublicNetwork) -> bool:
-    """Of archai only networks drawn at random: others were chosen for their loss."""
-    return network.grid != "archai" or network.setting.startswith("random_")
 
 
 def _setting(network: PublicNetwork) -> str:
@@ -198,13 +197,10 @@ def schedule_groups(settings: Mapping[str, Sequence[PublicNetwork]]) -> dict[str
     shapes = {name: {(n.depth, n.width, n.params) for n in some} for name, some in settings.items()}
     groups: dict[str, str] = {}
     for name in sorted(settings, key=worth, reverse=True):
-        known = (each for each in groups.values() if _overlap(shapes[name], shapes[each]))
+        own = shapes[name]
+        known = (each for each in groups.values() if 2 * len(own & shapes[each]) > len(own))
         groups[name] = next(known, name)
     return groups
-
-
-def _overlap(some: set[tuple[int, int, int]], others: set[tuple[int, int, int]]) -> bool:
-    return 2 * len(some & others) > len(some)
 
 
 def grid_runs(grid: str) -> tuple[KindRuns, ...]:
