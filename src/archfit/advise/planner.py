@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from archfit.advise.advisers import Advice, NetworkFacts, all_advice
-from archfit.advise.budgets import FLOPS, TotalParams, TrainingMinutes
+from archfit.advise.budgets import FLOPS, Budget, TrainingMinutes
 from archfit.advise.law import IdealShape
 from archfit.advise.plan_request import SPELT, PlanRequest, RankLimit
 from archfit.advise.prior import CLOSE, FAR, TEXT, Knowledge, family_prior
@@ -124,7 +124,7 @@ def make_plan(request: PlanRequest, knowledge: Knowledge | None = None) -> Plan:
     best = best_shape(request, known)
     shape, limit, sized = best.shape, request.limit, request
     if isinstance(request.budget, TrainingMinutes):  # the parameters that it came to
-        sized = replace(request, budget=TotalParams(params=best.params.total))
+        sized = replace(request, budget=Budget(kind="params", amount=best.params.total))
     bottleneck = limit if limit.limit < shape.width else None
     return Plan(
         request=request,

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from archfit.advise.budgets import DataTokens, TrainingFlops
 from archfit.advise.plan_request import ANY, SPELT, PlanRequest, VocabularySize
 from archfit.advise.shapes import BudgetTooSmall, RoundedShape, best_shape
 from archfit.spec.counting import Parts
@@ -221,8 +220,10 @@ def plan_command(request: PlanRequest) -> str:
     words += [f"--objective {request.objective}"] if request.objective != "causal" else []
     words += [f"--multiple-of {request.multiple_of}"] if request.multiple_of else []
     words.append(f"--family {request.family or ANY}")
-    is_said = isinstance(request.budget, TrainingFlops | DataTokens)
-    if not is_said and request.tokens_per_param != CHINCHILLA_TOKENS:
+    if (
+        request.budget.kind not in ("flops", "tokens")
+        and request.tokens_per_param != CHINCHILLA_TOKENS
+    ):
         words.append(f"--tokens-per-param {request.tokens_per_param:g}")
     return " ".join(words)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
-from archfit.advise.budgets import BlockParams, TotalParams, TrainingMinutes, WeightBytes
+from archfit.advise.budgets import Budget, TrainingMinutes
 from archfit.advise.law import WEIGHTS, IdealShape, solve
 from archfit.advise.plan_request import PlanRequest
 from archfit.advise.prior import DepthCost, DepthOutlook, Knowledge, family_prior
@@ -72,7 +72,7 @@ class BestShape:
 def cost(request: PlanRequest, depth: float, width: float) -> float:
     """What a shape takes of the budget."""
     sizes = request.sizes(depth, width)
-    return sizes.block_matrices if isinstance(request.budget, BlockParams) else sizes.total
+    return sizes.block_matrices if request.budget.kind == "block_params" else sizes.total
 
 
 def parts(request: PlanRequest, shape: RoundedShape) -> Parts:
@@ -169,7 +169,7 @@ def _sized_by_time(
     def sized(depth: float) -> PlanRequest:
         if (params := round(size(depth))) < 1:
             raise BudgetTooSmall(f"{budget} train no network; use more --minutes")
-        return replace(request, budget=TotalParams(params=params))
+        return replace(request, budget=Budget(kind="params", amount=params))
 
     found = known.outlook(middle, request.max_depth, budget.tokens_per_param, slowness)
     return sized(found.depth), slowness, sized
@@ -206,7 +206,7 @@ def _candidates(request: PlanRequest, wanted: float) -> Iterator[tuple[float, Ro
             far = _beyond(abs(taken / budget - 1) / SIZE_SLACK, OFF_SIZE)
             far += _beyond(abs(depth - wanted) / near, OFF_DEPTH)
             far += _oddness(head_dim, width, budget)
-            if isinstance(request.budget, WeightBytes) and taken > budget:
+            if request.budget.kind == "bytes" and taken > budget:
                 far += TOO_LARGE
             heads = width // head_dim
             yield far, RoundedShape(depth=depth, width=width, heads=heads, head_dim=head_dim)

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from archfit.advise.advisers import Advice, evidence_against
-from archfit.advise.budgets import BlockParams, TotalParams, TrainingMinutes
+from archfit.advise.budgets import Budget, TrainingMinutes
 from archfit.advise.law import DEEPEST_TRAINED
 from archfit.advise.plan_request import PlanOptions
 from archfit.advise.planner import Plan
@@ -92,8 +92,9 @@ def confidence(plan: Plan) -> Iterator[str]:
 def total_words(plan: Plan) -> str:
     """How large the network is, also beside its budget where that is of parameters."""
     params, budget, beside = plan.params, plan.request.budget, ""
-    if isinstance(budget, TotalParams) and abs(params.total / budget.params - 1) >= NOTABLE:
-        more = params.total / budget.params - 1
+    wanted = budget.amount if isinstance(budget, Budget) and budget.kind == "params" else None
+    if wanted is not None and abs(params.total / wanted - 1) >= NOTABLE:
+        more = params.total / wanted - 1
         beside = f" ({abs(more):.1%} {'more' if more > 0 else 'fewer'})".replace("%", " %")
     output = "shared with the output" if plan.request.is_tied else "and output layer"
     return f"{params.total:,} parameters{beside}, {params.embedding:,} in embeddings {output}."
@@ -116,7 +117,7 @@ def _next(plan: Plan) -> Iterator[str]:
 def _advised_options(plan: Plan) -> str:
     """As `archfit advise` takes them: blocks alone are no budget, and minutes say of what."""
     request, usual, option = plan.request, PlanOptions(), plan.request.budget.option
-    if isinstance(request.budget, BlockParams):
+    if request.budget.kind == "block_params":
         option = f"--params {float(f'{plan.params.total:.3g}'):.0f}"
     option = re.sub(r"\b\d{4,}\b", lambda number: written_size(int(number[0])), option)
     if isinstance(request.budget, TrainingMinutes):
