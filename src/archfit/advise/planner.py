@@ -122,28 +122,37 @@ def make_plan(request: PlanRequest, knowledge: Knowledge | None = None) -> Plan:
     """The shape of least expected loss by the prior, or by runs on the data, and all about it."""
     known = knowledge or family_prior(request.family, request.block)
     best = best_shape(request, known)
-    shape, limit, sized = best.shape, request.limit, request
+    shape, outlook, limit, sized = best.shape, best.outlook, request.limit, request
     if isinstance(request.budget, TrainingMinutes):  # the parameters that it came to
         sized = replace(request, budget=Budget(kind="params", amount=best.params.total))
+    low, high = max(1, round(outlook.low)), round(outlook.high)
+    facts = NetworkFacts(
+        block_params=shape.block_params,
+        rank_limit=limit.limit,
+        is_text=request.family == TEXT,
+        is_vision=request.patch is not None and len(request.patch) > 1,
+    )
+    basis = Basis(
+        source="ladder" if known.own_runs else "prior",
+        family=known.family,
+        kinds=tuple(kind.name for kind in known.kinds),
+        runs=known.own_runs or sum(len(kind.rows) for kind in known.kinds),
+        largest=known.largest,
+    )
     bottleneck = limit if limit.limit < shape.width else None
     return Plan(
         request=request,
         best=best,
-        depth_range=_depth_range(best),
+        depth_range=(min(shape.depth, low), max(shape.depth, high)),
         regret=_regret(request, best),
-        basis=_basis(known),
+        basis=basis,
         ideal=ideal_for(sized, limit.limit),
         bottleneck=bottleneck,
-        advice=all_advice(_network_facts(request, shape)),
+        advice=all_advice(facts),
         repairs=repairs_for(sized, shape.width) if bottleneck else (),
         costs=_costs(request, shape, best.params),
         warnings=(*_data_warnings(request, best), *_depth_warnings(request, best, known)),
     )
-
-
-def _depth_range(best: BestShape) -> tuple[int, int]:
-    depth = best.shape.depth
-    return min(depth, max(1, round(best.outlook.low))), max(depth, round(best.outlook.high))
 
 
 def _regret(request: PlanRequest, best: BestShape) -> Regret:
@@ -159,25 +168,6 @@ def _regret(request: PlanRequest, best: BestShape) -> Regret:
     # A tail of less than 10 % may hold more of the mean than the rest.
     at_most = max(lost, outlook.regret_at_most + lost - outlook.expected_regret)
     return Regret(expected=factor * lost, at_most=factor * at_most, unit=unit, close=scale * CLOSE)
-
-
-def _basis(known: Knowledge) -> Basis:
-    return Basis(
-        source="ladder" if known.own_runs else "prior",
-        family=known.family,
-        kinds=tuple(kind.name for kind in known.kinds),
-        runs=known.own_runs or sum(len(kind.rows) for kind in known.kinds),
-        largest=known.largest,
-    )
-
-
-def _network_facts(request: PlanRequest, shape: RoundedShape) -> NetworkFacts:
-    return NetworkFacts(
-        block_params=shape.block_params,
-        rank_limit=request.limit.limit,
-        is_text=request.family == TEXT,
-        is_vision=request.patch is not None and len(request.patch) > 1,
-    )
 
 
 def _costs(request: PlanRequest, shape: RoundedShape, sizes: Parts) -> Costs:

@@ -54,11 +54,6 @@ class ShippedPrior:
     new_kinds: Mapping[str, Posterior]  # what the surface of all says of a new kind of a family
     rules: Mapping[str, float]  # what rules, ours among them, lost in back-tests on the atlas
 
-    def kinds_of(self, family: str) -> tuple[KindRuns, ...]:
-        """Kinds of a family that the atlas has, and for text the public grids."""
-        grids = (kind for some in self.grid_runs.values() for kind in some)
-        return (*self.runs[family], *(grids if family == TEXT else ()))
-
 
 @cache
 def shipped_prior() -> ShippedPrior:
@@ -71,14 +66,16 @@ def shipped_prior() -> ShippedPrior:
         grids={name: from_json(Surface, found) for name, found in table["grids"].items()},
         runs={name: tuple(map(_kind, found)) for name, found in table["runs"].items()},
         grid_runs={name: tuple(map(_kind, found)) for name, found in table["grid_runs"].items()},
-        new_kinds={name: _new_kind(surface, found) for name, found in table["new_kinds"].items()},
+        new_kinds={
+            name: Posterior(
+                surface=surface,
+                weights=tuple(found["weights"]),
+                relatives=tuple(Relatives(*each) for each in found["relatives"]),
+            )
+            for name, found in table["new_kinds"].items()
+        },
         rules=table.get("rules", {}),  # docs/atlas/prior.py adds them
     )
-
-
-def _new_kind(surface: Surface, found: Mapping[str, Any]) -> Posterior:
-    relatives = tuple(Relatives(*each) for each in found["relatives"])
-    return Posterior(surface=surface, weights=tuple(found["weights"]), relatives=relatives)
 
 
 def _kind(found: Mapping[str, Any]) -> KindRuns:
@@ -215,7 +212,8 @@ def family_prior(family: str | None, block: BlockFamily = "gpt2") -> Knowledge:
     if family is None or family not in prior.runs:
         kinds = (kind for some in prior.runs.values() for kind in some)
         return Knowledge.of(None, kinds, prior.all.given(None), block)
-    return Knowledge.of(family, prior.kinds_of(family), prior.new_kinds[family], block)
+    grids = (kind for some in prior.grid_runs.values() for kind in some) if family == TEXT else ()
+    return Knowledge.of(family, (*prior.runs[family], *grids), prior.new_kinds[family], block)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -205,27 +205,25 @@ def _repaired(
 
 def plan_command(request: PlanRequest) -> str:
     """What asks this again on the command line."""
-    words = ["archfit plan", request.budget.option]
-    if request.data is not None:
-        words.append(f"--data {shlex.quote(request.data.folder)}")
-    elif request.vocabulary is not None:
-        words.append(f"--vocab {request.vocabulary.size}")
-    if request.patch is not None:
-        words.append(f"--patch {_sides(request.patch)}")
-    if request.rank is not None:
-        words.append(f"--rank {request.rank}")
-    words.append(f"--context {request.context} --max-depth {request.max_depth}")
-    words += ["--tied"] if request.is_tied else []
-    words += [f"--block {request.block}"] if request.block != "gpt2" else []
-    words += [f"--objective {request.objective}"] if request.objective != "causal" else []
-    words += [f"--multiple-of {request.multiple_of}"] if request.multiple_of else []
-    words.append(f"--family {request.family or ANY}")
-    if (
-        request.budget.kind not in ("flops", "tokens")
-        and request.tokens_per_param != CHINCHILLA_TOKENS
-    ):
-        words.append(f"--tokens-per-param {request.tokens_per_param:g}")
-    return " ".join(words)
+    data, vocabulary = request.data, request.vocabulary
+    is_said = request.budget.kind in ("flops", "tokens")
+    is_usual = is_said or request.tokens_per_param == CHINCHILLA_TOKENS
+    options = {
+        "data": shlex.quote(data.folder) if data else None,
+        "vocab": vocabulary.size if vocabulary and not data else None,
+        "patch": _sides(request.patch) if request.patch else None,
+        "rank": request.rank,
+        "context": request.context,
+        "max-depth": request.max_depth,
+        "tied": "" if request.is_tied else None,
+        "block": request.block if request.block != "gpt2" else None,
+        "objective": request.objective if request.objective != "causal" else None,
+        "multiple-of": request.multiple_of,
+        "family": request.family or ANY,
+        "tokens-per-param": None if is_usual else f"{request.tokens_per_param:g}",
+    }
+    words = (f"--{name} {value}".rstrip() for name, value in options.items() if value is not None)
+    return " ".join(("archfit plan", request.budget.option, *words))
 
 
 def _sides(patch: tuple[int, ...]) -> str:
