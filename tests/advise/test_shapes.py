@@ -14,7 +14,6 @@ from archfit.advise.shapes import (
     LEAST_WIDTH,
     BudgetTooSmall,
     best_shape,
-    parts,
     shape_of_depth,
     usual_head_dim,
 )
@@ -100,7 +99,6 @@ def test_parts_add_up_to_the_parameters_of_the_trained_network() -> None:
     trained = standard_architecture(
         depth=shape.depth, width=shape.width, heads=shape.heads, vocab=2000, context=1024
     )
-    assert found.params == parts(asked, shape)
     assert found.params.total == trained.params
     assert found.params.blocks == trained.block_params
     assert found.params.embedding == trained.embedding_params

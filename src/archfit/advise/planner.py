@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from archfit.advise.advisers import Advice, NetworkFacts, all_advice
 from archfit.advise.budgets import FLOPS, Budget, TrainingMinutes
-from archfit.advise.law import IdealShape
+from archfit.advise.law import IdealShape, solve
 from archfit.advise.plan_request import SPELT, PlanRequest, RankLimit
 from archfit.advise.prior import CLOSE, FAR, TEXT, Knowledge, family_prior
 from archfit.advise.prior_runs import NATS_A_BYTE
 from archfit.advise.repairs import Repair, repairs_for
-from archfit.advise.shapes import BestShape, RoundedShape, best_shape, ideal_for
+from archfit.advise.shapes import BestShape, RoundedShape, best_shape, cost
 from archfit.spec.counting import Parts, TrainingMemory, training_memory
 from archfit.spec.data_kinds import BYTE_VOCAB
 from archfit.spec.rates import CHINCHILLA_TOKENS, EPOCHS, Start, starting_point, training_tokens
@@ -126,6 +126,8 @@ def make_plan(request: PlanRequest, knowledge: Knowledge | None = None) -> Plan:
     if isinstance(request.budget, TrainingMinutes):  # the parameters that it came to
         sized = replace(request, budget=Budget(kind="params", amount=best.params.total))
     low, high = max(1, round(outlook.low)), round(outlook.high)
+    params = sized.budget.params  # type: ignore[union-attr]  # no longer one of time
+    ideal = solve(lambda each: cost(sized, each.depth, each.width), params, limit.limit)
     facts = NetworkFacts(
         block_params=shape.block_params,
         rank_limit=limit.limit,
@@ -146,7 +148,7 @@ def make_plan(request: PlanRequest, knowledge: Knowledge | None = None) -> Plan:
         depth_range=(min(shape.depth, low), max(shape.depth, high)),
         regret=_regret(request, best),
         basis=basis,
-        ideal=ideal_for(sized, limit.limit),
+        ideal=ideal,
         bottleneck=bottleneck,
         advice=all_advice(facts),
         repairs=repairs_for(sized, shape.width) if bottleneck else (),

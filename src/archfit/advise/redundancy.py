@@ -51,6 +51,10 @@ Basis = Literal[
     "between measurements of the paper",
     "beyond what was measured",
 ]
+OWN: dict[bool, Basis] = {  # by whether it was measured
+    True: "measured by archfit",
+    False: "between measurements of archfit",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,7 +100,7 @@ def rank_redundancy(rank: float, width: float, depth: float | None) -> Redundanc
         return _deep_rank(rank, width, math.inf if depth is None else depth, source)
     ends, known = _rank_ends(rank, width, depth), round(depth)
     is_trained = known in DEPTHS and any(is_own for _, is_own in _bounds(known, rank, width))
-    return _redundancy(ends, _own_basis(is_trained, is_beyond=ends[1] == 1), source)
+    return _redundancy(ends, OWN[is_trained], source, is_beyond=ends[1] == 1)
 
 
 def _deep_rank(rank: float, width: float, depth: float, source: str) -> Redundancy:
@@ -111,13 +115,11 @@ def _deep_rank(rank: float, width: float, depth: float, source: str) -> Redundan
         lows, highs = zip(*(_rank_ends(rank, width, known) for known in DEPTHS[1:]), strict=True)
         low, high = min(low, *lows), min(high, *highs)
     basis: Basis = "between measurements of the paper"
-    if high == 1:
-        basis = "beyond what was measured"
-    elif is_ours:
+    if is_ours:
         basis = "archfit's and the paper's measurements"
     elif _is_same(ratio, at):
         basis = "measured in the paper"
-    return _redundancy((low, high), basis, source)
+    return _redundancy((low, high), basis, source, is_beyond=high == 1)
 
 
 def attention_redundancy(ratio: float, depth: float | None, *, like_t5: bool) -> Redundancy:
@@ -144,21 +146,16 @@ def attention_redundancy(ratio: float, depth: float | None, *, like_t5: bool) ->
     if depth is not None and depth <= depths[-1]:
         is_measured = round(depth) in depths and _is_same(ratio, near.at)
         is_beyond = is_beyond or round(depth) < depths[0]
-        return _redundancy(ours, _own_basis(is_measured, is_beyond=is_beyond), source)
+        return _redundancy(ours, OWN[is_measured], source, is_beyond=is_beyond)
     paper = _paper_ends(ratio, ATTENTION_POINTS)
     ends = min(ours[0], paper[0]), max(ours[1], paper[1])
     both: Basis = "archfit's and the paper's measurements"
-    return _redundancy(ends, "beyond what was measured" if is_beyond else both, source)
+    return _redundancy(ends, both, source, is_beyond=is_beyond)
 
 
-def _redundancy(ends: Ends, basis: Basis, source: str) -> Redundancy:
-    return Redundancy(low=round(ends[0], 3), high=round(ends[1], 3), basis=basis, source=source)
-
-
-def _own_basis(is_measured: bool, *, is_beyond: bool) -> Basis:
-    if is_beyond:
-        return "beyond what was measured"
-    return "measured by archfit" if is_measured else "between measurements of archfit"
+def _redundancy(ends: Ends, basis: Basis, source: str, *, is_beyond: bool = False) -> Redundancy:
+    known: Basis = "beyond what was measured" if is_beyond else basis
+    return Redundancy(low=round(ends[0], 3), high=round(ends[1], 3), basis=known, source=source)
 
 
 def _rank_source(ratio: float) -> str:

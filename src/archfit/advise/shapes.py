@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from archfit.advise.budgets import Budget, TrainingMinutes
-from archfit.advise.law import WEIGHTS, IdealShape, solve
+from archfit.advise.law import WEIGHTS
 from archfit.advise.plan_request import PlanRequest
 from archfit.advise.prior import DepthCost, DepthOutlook, Knowledge, family_prior
 from archfit.spec.counting import Parts
@@ -75,17 +75,6 @@ def cost(request: PlanRequest, depth: float, width: float) -> float:
     return sizes.block_matrices if request.budget.kind == "block_params" else sizes.total
 
 
-def parts(request: PlanRequest, shape: RoundedShape) -> Parts:
-    """All parameters of a rounded shape by where they are."""
-    sizes = request.sizes(shape.depth, shape.width)
-    return Parts(
-        blocks=int(sizes.block_matrices),
-        biases_and_norms=int(sizes.biases_and_norms),
-        embedding=int(sizes.embedding),
-        total=int(sizes.total),
-    )
-
-
 def best_shape(request: PlanRequest, knowledge: Knowledge | None = None) -> BestShape:
     """The shape of least expected loss that the budget buys."""
     known = knowledge or family_prior(request.family, request.block)
@@ -106,9 +95,15 @@ def best_shape(request: PlanRequest, knowledge: Knowledge | None = None) -> Best
     found = known.outlook(size, deepest, tokens, slowness, most)
     shape = shape_of_depth(sized, found.depth)
     shape = shape_of_depth(of_depth(shape.depth), shape.depth) if slowness else shape
+    stored = sized.sizes(shape.depth, shape.width)
     return BestShape(
         shape=shape,
-        params=parts(sized, shape),
+        params=Parts(
+            blocks=int(stored.block_matrices),
+            biases_and_norms=int(stored.biases_and_norms),
+            embedding=int(stored.embedding),
+            total=int(stored.total),
+        ),
         size=size,
         outlook=found,
         level=known.level(size),
@@ -173,12 +168,6 @@ def _sized_by_time(
 
     found = known.outlook(middle, request.max_depth, budget.tokens_per_param, slowness)
     return sized(found.depth), slowness, sized
-
-
-def ideal_for(request: PlanRequest, rank_limit: float) -> IdealShape:
-    """The shape on the papers' law that the budget buys, for an input of at most this rank."""
-    params = request.budget.params  # type: ignore[union-attr]
-    return solve(lambda shape: cost(request, shape.depth, shape.width), params, rank_limit)
 
 
 def width_of_depth(request: PlanRequest, depth: float) -> float:
