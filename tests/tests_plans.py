@@ -1,6 +1,6 @@
 """Questions that tests of several rooms ask."""
 
-from archfit.advise.budgets import BlockParams, Budget
+from archfit.advise.budgets import Budget
 from archfit.advise.plan_request import DataFacts, PlanRequest, VocabularySize
 
 
@@ -16,7 +16,7 @@ def question(  # noqa: PLR0913 - one for each thing that a test may care about
 ) -> PlanRequest:
     """A question with the usual answers to what a test does not care about."""
     return PlanRequest(
-        budget=BlockParams(params=budget) if isinstance(budget, int) else budget,
+        budget=Budget(kind="block_params", amount=budget) if isinstance(budget, int) else budget,
         vocabulary=None if vocab is None else VocabularySize(size=vocab, used=vocab),
         rank=rank,
         patch=patch,

@@ -53,7 +53,7 @@ def main() -> None:
 
 def rules_table(scored: set[str]) -> Table:
     """What each rule of others says, and where it is from."""
-    facts = NetworkFacts(block_params=1e8, rank_limit=10**6, vocab=0, is_text=True, is_vision=False)
+    facts = NetworkFacts(block_params=1e8, rank_limit=10**6, is_text=True, is_vision=False)
     rows = [(one.name, SAYS.get(one.name, one.says), one.source) for one in all_advice(facts)]
     kept = tuple(row for row in rows if row[0] in scored and not row[0].startswith("always"))
     return Table(title="", columns=("rule", "says", "source"), rows=kept)

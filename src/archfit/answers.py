@@ -187,11 +187,10 @@ def advise(
 
     Options are those of `archfit advise`, with underscores.
     """
-    from archfit.advise.advice import AdviceRequest, advised
+    from archfit.advise.advice import advised, check_budget, check_place
     from archfit.advise.plan_request import PlanOptions
     from archfit.advise.shapes import BudgetTooSmall
     from archfit.advise.source import DATA, prepared_source
-    from archfit.advise.stored import check_place
     from archfit.journey import check_replaceable
 
     watched, own = watching or Watching(), {each.name for each in fields(AdviseOptions)}
@@ -203,7 +202,8 @@ def advise(
     measures = how.can_train(watched.warn)
     if not measures:
         wanted.request()  # refuses minutes that are those of no machine
-    asked, folder = AdviceRequest(source=named, options=wanted), Path(out or f"advice-{named.name}")
+    check_budget(wanted)
+    folder = Path(out or f"advice-{named.name}")
     check_place(folder, (REPORT, MODEL))  # refuses one in which something else would be lost
     check_replaceable(folder / MODEL)
     is_new = not folder.exists()
@@ -212,7 +212,7 @@ def advise(
     folder.mkdir(parents=True, exist_ok=True)
     measuring = how.measuring(data, folder, watched, wanted.block_family) if measures else None
     try:
-        found = advised(asked, data, folder, measuring)
+        found = advised(named, wanted, data, folder, measuring)
     except BudgetTooSmall:  # for the vocabulary of the data, which nobody knew before
         if is_new:
             shutil.rmtree(folder, ignore_errors=True)
@@ -223,7 +223,7 @@ def advise(
 def _written(found: Advice, options: PlanOptions, folder: Path, command: str) -> Answer[Advice]:
     """The advice with its files, and a document that names them."""
 
-    from archfit.advise.stored import store
+    from archfit.advise.advice import store
     from archfit.journey import advice_of, write_config
     from archfit.report.document import Command, Section
     from archfit.report.fit_document import page_document

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from archfit.advise.advice import AdviceRequest, _tokens, advised, decided
+from archfit.advise.advice import Advice, _tokens, advised, check_budget, decided
+from archfit.advise.budgets import known_speed
 from archfit.advise.ladder import LadderRun
 from archfit.advise.measure import Measured, Measuring, VocabularyTrial
 from archfit.advise.plan_request import PlanOptions
@@ -17,7 +18,6 @@ from archfit.data.retokenise import InBpe, InBytes, InKmers, Tokenisation
 from archfit.data.sources import DataSettings
 from archfit.spec.errors import InvalidValue
 from tests_advice import planted_runner, prepared, source_of, write_fasta
-from tests_curves import record, shape
 
 SMALL = PlanOptions(params=300_000, context=64)
 
@@ -27,10 +27,16 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
     return prepared("sample", tmp_path_factory.mktemp("sample"))
 
 
-def asked(
-    words: Path | str = "sample", options: PlanOptions = SMALL, *, vocab: int | None = None
-) -> AdviceRequest:
-    return AdviceRequest(source=source_of(words, vocab=vocab), options=options)
+def advice_on(
+    data: PreparedData,
+    out: Path,
+    *,
+    words: Path | str = "sample",
+    vocab: int | None = None,
+    options: PlanOptions = SMALL,
+    measuring: Measuring | None = None,
+) -> Advice:
+    return advised(source_of(words, vocab=vocab), options, data, out, measuring)
 
 
 def tried(chosen: Tokenisation, vocab: int) -> Measured:
@@ -40,8 +46,8 @@ def tried(chosen: Tokenisation, vocab: int) -> Measured:
         trials=(best, replace(best, label="another", bits=2.1)),
         chosen=chosen,
         runs=(),
-        records=(),
-        failures={},
+        failures=(),
+        speed=None,
     )
 
 
@@ -57,14 +63,14 @@ def test_text_that_nobody_measured_gets_the_bpe_that_the_budget_carries(
     sample: PreparedData, params: int, vocab: int
 ) -> None:
     options = PlanOptions(params=params)
-    assert _tokens(asked(options=options), sample, "text", None) == InBpe(vocab=vocab)
-    assert _tokens(asked(options=options), sample, "code", None) == InBpe(vocab=vocab)
+    assert _tokens(options, sample, "text", None) == InBpe(vocab=vocab)
+    assert _tokens(options, sample, "code", None) == InBpe(vocab=vocab)
 
 
 def test_bytes_are_kept_where_they_were_the_best_and_where_data_are_no_text(
     sample: PreparedData,
 ) -> None:
-    large = asked(options=PlanOptions(params=10**8))
+    large = PlanOptions(params=10**8)
     assert _tokens(large, sample, "text", tried(InBytes(), 257)) == InBytes()
     assert _tokens(large, sample, None, None) == InBytes()
 
@@ -73,45 +79,61 @@ def test_where_pieces_were_best_the_budget_has_as_many_as_it_carries_and_no_fewe
     sample: PreparedData,
 ) -> None:
     won = tried(InBpe(vocab=2000), 2000)
-    large = asked(options=PlanOptions(params=10**7))
+    large = PlanOptions(params=10**7)
     assert _tokens(large, sample, "text", won) == InBpe(vocab=8_000)
-    assert _tokens(asked(), sample, "text", won) == InBpe(vocab=2000)
+    assert _tokens(SMALL, sample, "text", won) == InBpe(vocab=2000)
 
 
 def test_minutes_on_a_machine_that_was_just_timed_say_how_many(sample: PreparedData) -> None:
-    records = tuple(record(shape(depth, 64), 2.0, 0) for depth in (1, 2, 4))
-    found = replace(tried(InBpe(vocab=512), 512), records=records)
-    answers = [
-        _tokens(asked(options=PlanOptions(minutes=m)), sample, "text", found) for m in (0.01, 10**6)
-    ]
+    found = replace(tried(InBpe(vocab=512), 512), speed=known_speed("cpu"))
+    answers = [_tokens(PlanOptions(minutes=m), sample, "text", found) for m in (0.01, 10**6)]
     assert answers == [InBpe(vocab=512), InBpe(vocab=50257)]
 
 
 def test_a_vocabulary_that_was_asked_for_and_prepared_data_are_kept(
     sample: PreparedData, tmp_path: Path
 ) -> None:
-    assert _tokens(asked(vocab=257), sample, "text", None) == InBytes()
-    assert _tokens(asked(sample.folder), sample, "text", None) == InBytes()
+    assert advice_on(sample, tmp_path, vocab=257).data.vocab == 257
+    assert advice_on(sample, tmp_path, words=sample.folder).data.vocab == 257
     dna = prepared(write_fasta(tmp_path / "small.fa"), tmp_path)
-    assert _tokens(asked(tmp_path / "small.fa"), dna, "DNA", None) == InKmers(k=1)
+    assert _tokens(SMALL, dna, "DNA", None) == InKmers(k=1)
+
+
+def test_vocabularies_are_tried_unless_one_is_fixed(
+    sample: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[list[Tokenisation]]()
+
+    def measured(_: Measuring, tokens: list[Tokenisation], *_of: object, **_to: object) -> Measured:
+        asked.append(tokens)
+        return replace(tried(tokens[0], 257), trials=())
+
+    monkeypatch.setattr("archfit.advise.advice.measured", measured)
+    monkeypatch.setattr("archfit.advise.advice.TRIED_VOCABS", (257, 512))
+    runner = planted_runner(tmp_path, lambda _: 2.0)
+    dna = prepared(write_fasta(tmp_path / "small.fa"), tmp_path)
+    for data, vocab in ((sample, None), (sample, 257), (dna, None)):
+        measuring = Measuring(runner=runner, data=data, seconds=1.0)
+        advice_on(data, tmp_path, vocab=vocab, measuring=measuring)
+    assert asked[:2] == [[InBytes(), InBpe(vocab=512)], [InBytes()]]
+    assert asked[2] == [InKmers(k=1), InKmers(k=2), InKmers(k=3)]
 
 
 def test_what_no_plan_could_be_made_for_is_refused_before_data_are_read() -> None:
     with pytest.raises(InvalidValue, match="params=0 buys nothing"):
-        asked("no such file", PlanOptions(params=0))
-    asked("no such file", PlanOptions(minutes=5))  # known when the ladder was timed
+        check_budget(PlanOptions(params=0))
+    check_budget(PlanOptions(minutes=5))  # known when the ladder was timed
 
 
 def test_an_advice_without_measuring_is_the_plan_of_the_atlas(
     sample: PreparedData, tmp_path: Path
 ) -> None:
-    found = advised(asked(), sample, tmp_path, None)
+    found = advice_on(sample, tmp_path)
     assert found.data.vocab == found.plan.request.input_dimensions == 512
     assert found.plan.request.family == "text"
     assert found.plan.basis.source == "prior"
     assert (found.trials, found.runs, found.failures) == ((), (), ())
-    named = asked(options=replace(SMALL, family="music"))
-    plan = advised(named, sample, tmp_path, None).plan
+    plan = advice_on(sample, tmp_path, options=replace(SMALL, family="music")).plan
     assert plan.basis.family == "music"
     assert "the data look like text, and the family named is music" in plan.warnings
 
@@ -133,9 +155,8 @@ def test_an_advice_after_measuring_rests_on_its_runs(sample: PreparedData, tmp_p
         tmp_path, lambda spec: 2.0 + 0.3 * math.log(spec.architecture.depth / 8) ** 2
     )
     measuring = Measuring(runner=runner, data=sample, seconds=1e6)
-    options = PlanOptions(params=300_000, context=64)
-    alone = advised(asked(vocab=257, options=options), sample, tmp_path / "alone", None)
-    found = advised(asked(vocab=257, options=options), sample, tmp_path, measuring)
+    alone = advice_on(sample, tmp_path / "alone", vocab=257)
+    found = advice_on(sample, tmp_path, vocab=257, measuring=measuring)
     assert found.plan.basis.source == "ladder"
     assert found.plan.basis.runs == len(found.runs) > 0
     assert found.data.vocab == 257

@@ -6,21 +6,15 @@ from importlib import resources
 import pytest
 
 from archfit.advise.advisers import Advice, NetworkFacts, all_advice, evidence_against
-from archfit.advise.prior import rule_regrets
+from archfit.advise.prior import shipped_prior
 
 
-def _asked(
-    size: float, *, limit: int = 50257, vocab: int = 50257, is_text: bool = True
-) -> NetworkFacts:
-    return NetworkFacts(
-        block_params=size, rank_limit=limit, vocab=vocab, is_text=is_text, is_vision=False
-    )
+def _asked(size: float, *, limit: int = 50257, is_text: bool = True) -> NetworkFacts:
+    return NetworkFacts(block_params=size, rank_limit=limit, is_text=is_text, is_vision=False)
 
 
-def _advice(
-    size: float, name: str, *, limit: int = 50257, vocab: int = 50257, is_text: bool = True
-) -> Advice:
-    asked = _asked(size, limit=limit, vocab=vocab, is_text=is_text)
+def _advice(size: float, name: str, *, limit: int = 50257, is_text: bool = True) -> Advice:
+    asked = _asked(size, limit=limit, is_text=is_text)
     return next(advice for advice in all_advice(asked) if advice.name == name)
 
 
@@ -93,6 +87,6 @@ def test_what_rules_lost_in_back_tests_stands_beside_them() -> None:
     lost = {advice.name: advice.regret for advice in all_advice(_asked(1e8))}
     known = {name: regret for name, regret in lost.items() if regret is not None}
     assert {"Levine 2020", "Depth Delusion 2026", "shape in use"} <= set(known)
-    assert known.items() <= rule_regrets().items()
+    assert known.items() <= shipped_prior().rules.items()
     assert lost["Kaplan 2020"] is None  # it names a band
-    assert min(rule_regrets(), key=rule_regrets().__getitem__) == "archfit advise"
+    assert min(shipped_prior().rules, key=shipped_prior().rules.__getitem__) == "archfit advise"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from archfit.advise.budgets import TotalParams
+from archfit.advise.budgets import Budget
 from archfit.advise.plan_request import PlanRequest, VocabularySize
 from archfit.advise.planner import Plan, make_plan
 from archfit.advise.prior import known_families
@@ -25,8 +25,8 @@ def drawn(draw: random.Random, ends: tuple[int, int]) -> int:
 
 
 def budget_of(request: PlanRequest) -> int:
-    assert isinstance(request.budget, TotalParams)
-    return request.budget.params
+    assert isinstance(request.budget, Budget)
+    return request.budget.amount
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def asked_at_random() -> list[Asked]:
     draw, found = random.Random(0), list[Asked]()
     families = (*known_families(), None)
     while len(found) < QUESTIONS:
-        budget = TotalParams(params=drawn(draw, SIZES))
+        budget = Budget(kind="params", amount=drawn(draw, SIZES))
         asked = question(budget, vocab=drawn(draw, VOCABS), family=draw.choice(families))
         try:
             found.append((asked, make_plan(asked)))
@@ -100,7 +100,7 @@ def test_the_range_holds_the_depth_and_the_expected_regret_is_within_its_bound(
 
 def test_three_percent_more_of_the_budget_hardly_move_the_depth(answers: list[Asked]) -> None:
     for asked, plan in answers:
-        more = replace(asked, budget=TotalParams(params=round(1.03 * budget_of(asked))))
+        more = replace(asked, budget=Budget(kind="params", amount=round(1.03 * budget_of(asked))))
         depth, other = plan.shape.depth, best_shape(more).shape.depth
         assert abs(other - depth) <= max(1, 0.2 * depth), asked
 
@@ -124,7 +124,7 @@ def test_small_data_are_read_four_times_and_ask_for_no_more_layers(answers: list
 @pytest.mark.parametrize("size", [10**6, 10**8])
 def test_text_in_ascii_and_in_unicode_have_one_plan(size: int) -> None:
     """Rows of the table count, and not how many of them occur."""
-    asked = question(TotalParams(params=size), vocab=257, family="text")
+    asked = question(Budget(kind="params", amount=size), vocab=257, family="text")
     few, all_ = (
         make_plan(replace(asked, vocabulary=VocabularySize(size=257, used=used)))
         for used in (100, 257)

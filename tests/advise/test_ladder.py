@@ -23,8 +23,7 @@ from archfit.advise.ladder import (
     knowledge,
     next_rung,
 )
-from archfit.advise.prior import DRAWS, FamilyPrior, family_prior, shipped_prior
-from archfit.advise.shapes import Knowledge
+from archfit.advise.prior import DRAWS, Knowledge, family_prior, shipped_prior
 from archfit.advise.surface import SCALES, Places
 
 BUDGET, DEEPEST = 8_000_000, 48.0
@@ -73,9 +72,8 @@ def planted(seed: int, sizes: Sequence[int]) -> Loss:
     random, surface = np.random.default_rng(seed), shipped_prior().all
     s = np.repeat([math.log(size / 1e6) for size in sizes], len(DEPTHS))
     depths = np.tile(np.log(DEPTHS), len(sizes))
-    places = Places(
-        params=s, sizes=s, depths=depths, kinds=np.zeros(len(s)), llama=np.zeros(len(s))
-    )
+    zeros = np.zeros(len(s))
+    places = Places(sizes=s, tokens=zeros, depths=depths, kinds=zeros, llama=zeros)
     scale = random.choice(SCALES, p=surface.weights)
     covariance = scale**2 * surface.covariance(places, places)
     mean = scale * surface.middle(places)
@@ -93,14 +91,14 @@ def lost(known: Knowledge, loss: Loss, budget: int) -> float:
 
 
 @pytest.fixture(scope="module")
-def prior() -> FamilyPrior:
+def prior() -> Knowledge:
     return family_prior(None)
 
 
 def test_the_largest_size_that_can_be_paid_comes_first_with_as_many_depths_as_can(
-    prior: FamilyPrior,
+    prior: Knowledge,
 ) -> None:
-    known = Knowledge.of_prior(prior)
+    known = prior
     for most, count in ((SIZES[2], MOST_DEPTHS), (SIZES[0], MOST_DEPTHS), (SIZES[1], 2)):
 
         def price(rung: Rung, most: int = most, count: int = count) -> float:
@@ -115,7 +113,7 @@ def test_the_largest_size_that_can_be_paid_comes_first_with_as_many_depths_as_ca
 
 
 def test_a_first_look_at_the_smallest_size_is_had_where_it_costs_next_to_nothing(
-    prior: FamilyPrior,
+    prior: Knowledge,
 ) -> None:
     for share, size in ((0.9 * FIRST_SHARE, SIZES[0]), (1.1 * FIRST_SHARE, SIZES[2])):
 
@@ -127,8 +125,8 @@ def test_a_first_look_at_the_smallest_size_is_had_where_it_costs_next_to_nothing
         assert rung.size == size
 
 
-def test_depths_are_spread_over_where_the_best_may_be(prior: FamilyPrior) -> None:
-    known = Knowledge.of_prior(prior)
+def test_depths_are_spread_over_where_the_best_may_be(prior: Knowledge) -> None:
+    known = prior
     drawn = known.posterior.draws(10**6, np.array(DEPTHS, dtype=float), DRAWS)
     best = np.array(DEPTHS)[drawn.argmin(axis=1)]
     few, many = contenders(known, 10**6, DEPTHS, 2), contenders(known, 10**6, DEPTHS, 6)
@@ -139,7 +137,7 @@ def test_depths_are_spread_over_where_the_best_may_be(prior: FamilyPrior) -> Non
     assert set(few) <= {*range(many[0], many[-1] + 1)}
 
 
-def test_no_size_is_above_the_budget_and_no_network_is_trained_twice(prior: FamilyPrior) -> None:
+def test_no_size_is_above_the_budget_and_no_network_is_trained_twice(prior: Knowledge) -> None:
     budget, runs = SIZES[3], list[LadderRun]()
     loss, (price, spent) = planted(1, SIZES[:4]), half_of(budget)
 
@@ -157,7 +155,7 @@ def test_no_size_is_above_the_budget_and_no_network_is_trained_twice(prior: Fami
 
 
 def test_where_no_larger_size_can_be_paid_the_largest_is_seen_with_another_seed(
-    prior: FamilyPrior,
+    prior: Knowledge,
 ) -> None:
     rung = Rung(size=SIZES[0], depths=DEPTHS, seed=0)
     runs = trained(rung, lambda _, depth: 1.0 + 0.3 * abs(math.log(depth / 12)))
@@ -168,7 +166,7 @@ def test_where_no_larger_size_can_be_paid_the_largest_is_seen_with_another_seed(
     assert next_rung(prior, both, limits(price=up_to(SIZES[0]))) is None
 
 
-def test_it_does_not_stop_far_below_the_budget_however_sure_it_is(prior: FamilyPrior) -> None:
+def test_it_does_not_stop_far_below_the_budget_however_sure_it_is(prior: Knowledge) -> None:
     """One size says nothing of the trend on these data."""
     rung = Rung(size=SIZES[0], depths=DEPTHS, seed=0)
     runs = trained(rung, lambda _, depth: 1.0 + 0.002 * math.log(depth / 6) ** 2)
@@ -178,7 +176,7 @@ def test_it_does_not_stop_far_below_the_budget_however_sure_it_is(prior: FamilyP
         assert (next_rung(prior, runs, limits(budget=budget)) is not None) == goes_on
 
 
-def test_it_stops_where_little_is_left_to_lose(prior: FamilyPrior) -> None:
+def test_it_stops_where_little_is_left_to_lose(prior: Knowledge) -> None:
     """Runs at the budget itself, without doubt about the best depth."""
     rung = Rung(size=SIZES[1], depths=DEPTHS, seed=0)
     runs = trained(rung, lambda _, depth: 1.0 + 0.2 * math.log(depth / 6) ** 2)
@@ -189,7 +187,7 @@ def test_it_stops_where_little_is_left_to_lose(prior: FamilyPrior) -> None:
     assert next_rung(prior, runs[:1], at_budget) is not None
 
 
-def test_it_ends_where_training_fails(prior: FamilyPrior) -> None:
+def test_it_ends_where_training_fails(prior: Knowledge) -> None:
     tried = list[Rung]()
 
     def fails(rung: Rung) -> list[LadderRun]:
@@ -200,10 +198,10 @@ def test_it_ends_where_training_fails(prior: FamilyPrior) -> None:
     assert len(tried) == 1
 
 
-def test_a_ladder_on_planted_data_loses_less_than_the_prior_alone(prior: FamilyPrior) -> None:
+def test_a_ladder_on_planted_data_loses_less_than_the_prior_alone(prior: Knowledge) -> None:
     sizes, prior_lost, ladder_lost = SIZES[:4], list[float](), list[float]()
     budget = sizes[-1]
-    for seed in range(40):
+    for seed in range(16):
         loss, (price, spent) = planted(seed, sizes), half_of(budget)
 
         def train(
@@ -217,12 +215,12 @@ def test_a_ladder_on_planted_data_loses_less_than_the_prior_alone(prior: FamilyP
 
         runs = climbed(prior, (), limits(budget=budget, price=price), train)
         assert runs
-        prior_lost.append(lost(Knowledge.of_prior(prior), loss, budget))
+        prior_lost.append(lost(prior, loss, budget))
         ladder_lost.append(lost(knowledge(prior, runs), loss, budget))
     assert np.mean(ladder_lost) < 0.7 * np.mean(prior_lost)
 
 
-def test_runs_that_plainly_say_a_depth_are_believed(prior: FamilyPrior) -> None:
+def test_runs_that_plainly_say_a_depth_are_believed(prior: Knowledge) -> None:
     for best in (2, 24):
         runs = [
             run
@@ -238,9 +236,9 @@ def test_runs_that_plainly_say_a_depth_are_believed(prior: FamilyPrior) -> None:
         assert known.deepest == prior.deepest
 
 
-def test_runs_of_networks_too_small_to_tell_change_nothing(prior: FamilyPrior) -> None:
+def test_runs_of_networks_too_small_to_tell_change_nothing(prior: Knowledge) -> None:
     tiny = trained(Rung(size=125_000, depths=DEPTHS, seed=0), lambda _, depth: 1.0 / depth)
-    assert knowledge(prior, tiny) == Knowledge.of_prior(prior)
+    assert knowledge(prior, tiny) == prior
     rung = Rung(size=SIZES[0], depths=(2, 4, 8), seed=0)
     runs = trained(rung, lambda _, depth: 1.0 + 0.1 * depth)
     with_tiny, alone = knowledge(prior, [*tiny, *runs]), knowledge(prior, runs)
@@ -248,7 +246,7 @@ def test_runs_of_networks_too_small_to_tell_change_nothing(prior: FamilyPrior) -
     assert with_tiny.outlook(10**6, DEEPEST) == alone.outlook(10**6, DEEPEST)
 
 
-def test_a_network_that_missed_its_size_is_brought_to_it(prior: FamilyPrior) -> None:
+def test_a_network_that_missed_its_size_is_brought_to_it(prior: Knowledge) -> None:
     """Larger ones are better for their size alone, and half of that is told by their slope."""
     run = LadderRun(size=SIZES[2], depth=4, seed=0, params=SIZES[2], bits=2.0)
     runs = [replace(run, params=params) for params in (SIZES[1], SIZES[2], SIZES[3])]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from archfit.advise.budgets import TotalParams, TrainingFlops
+from archfit.advise.budgets import Budget
 from archfit.advise.ladder import LadderRun, knowledge
 from archfit.advise.plan_request import VocabularySize
 from archfit.advise.planner import make_plan
@@ -37,7 +37,7 @@ def test_sequences_of_letters_are_not_merged_as_if_they_were_text() -> None:
 @pytest.mark.parametrize("vocab", [5, 33, 257])
 @pytest.mark.parametrize("deepest", [6, 128])
 def test_a_repair_removes_the_bottleneck_at_the_same_budget(vocab: int, deepest: int) -> None:
-    asked = question(TotalParams(params=300_000_000), vocab=vocab, max_depth=deepest)
+    asked = question(Budget(kind="params", amount=300_000_000), vocab=vocab, max_depth=deepest)
     plan = make_plan(asked)
     assert plan.repairs
     for repair in plan.repairs:
@@ -96,7 +96,9 @@ def test_a_convolution_is_counted_as_it_is_trained() -> None:
 
 def test_a_convolution_that_makes_room_for_more_width_has_the_rank_for_it() -> None:
     """Fewer positions take less of the budget."""
-    asked = replace(question(TotalParams(params=10**6), vocab=5, family="text"), context=4096)
+    asked = replace(
+        question(Budget(kind="params", amount=10**6), vocab=5, family="text"), context=4096
+    )
     plan = make_plan(asked)
     convolution = plan.repairs[-1]
     assert convolution.kind == "convolution"
@@ -127,7 +129,7 @@ def test_a_rank_and_a_vocabulary_that_are_both_too_small_are_both_repaired() -> 
 
 
 def test_a_repair_that_the_budget_does_not_pay_for_is_left_out() -> None:
-    asked = question(TotalParams(params=5_000_000), rank=16, multiple_of=64)
+    asked = question(Budget(kind="params", amount=5_000_000), rank=16, multiple_of=64)
     plan = make_plan(asked)  # a full table of 50,257 x 64 beside the head costs too much
     assert plan.bottleneck is not None
     assert plan.repairs == ()
@@ -173,13 +175,13 @@ def test_a_patch_limits_the_rank() -> None:
 
 
 def test_the_papers_law_is_asked_for_what_tables_leave() -> None:
-    plan = make_plan(question(TotalParams(params=10**9)))
+    plan = make_plan(question(Budget(kind="params", amount=10**9)))
     assert plan.ideal.block_params < 0.95e9
     assert make_plan(question(10**9)).ideal.block_params == pytest.approx(1e9)
 
 
 def test_advisers_are_asked_for_the_size_that_is_trained() -> None:
-    plan = make_plan(question(TotalParams(params=10**7), vocab=20000))
+    plan = make_plan(question(Budget(kind="params", amount=10**7), vocab=20000))
     (log3,) = [advice for advice in plan.advice if advice.name == "log3 threshold"]
     assert log3.depth is not None
     assert log3.width is not None
@@ -187,7 +189,7 @@ def test_advisers_are_asked_for_the_size_that_is_trained() -> None:
 
 
 def test_a_flops_budget_is_spent() -> None:
-    plan = make_plan(question(TrainingFlops(flops=10**20, tokens_per_param=20)))
+    plan = make_plan(question(Budget(kind="flops", amount=10**20, tokens_per_param=20)))
     assert plan.costs.flops == pytest.approx(1e20, rel=0.06)
 
 
@@ -198,7 +200,7 @@ def test_the_largest_budget_is_answered_and_called_an_extrapolation() -> None:
 
 
 def test_where_networks_of_such_size_were_trained_nothing_is_warned_of() -> None:
-    asked = question(TotalParams(params=10**8), vocab=257, family="text")
+    asked = question(Budget(kind="params", amount=10**8), vocab=257, family="text")
     assert make_plan(asked).warnings == ()
 
 
@@ -215,7 +217,9 @@ def test_a_depth_that_theory_would_not_stop_at_is_said_with_what_theory_says() -
 
 def test_what_a_limit_of_depth_loses_counts_as_regret() -> None:
     free, limited = (
-        make_plan(question(TotalParams(params=10**8), vocab=257, family="text", max_depth=depth))
+        make_plan(
+            question(Budget(kind="params", amount=10**8), vocab=257, family="text", max_depth=depth)
+        )
         for depth in (100, 2)
     )
     assert limited.shape.depth == 2 < free.shape.depth
@@ -224,7 +228,7 @@ def test_what_a_limit_of_depth_loses_counts_as_regret() -> None:
 
 
 def test_no_plan_is_deeper_than_networks_of_its_family_and_that_is_regretted_too() -> None:
-    plan = make_plan(question(TotalParams(params=10**9), vocab=8000, family="code"))
+    plan = make_plan(question(Budget(kind="params", amount=10**9), vocab=8000, family="code"))
     assert plan.shape.depth == family_prior("code").deepest
     assert plan.regret.expected > 0.001
 
@@ -265,7 +269,7 @@ def test_a_plan_after_a_ladder_rests_on_its_runs() -> None:
         LadderRun(size=250_000, depth=depth, seed=0, params=250_000, bits=2.0 + 0.05 * abs(at))
         for at, depth in enumerate((2, 4, 8, 16), start=-1)
     ]
-    asked = question(TotalParams(params=10**6), vocab=30, family="protein")
+    asked = question(Budget(kind="params", amount=10**6), vocab=30, family="protein")
     plan = make_plan(asked, knowledge(family_prior("protein"), runs))
     assert (plan.basis.source, plan.basis.runs, plan.basis.largest) == ("ladder", 4, 250_000)
 

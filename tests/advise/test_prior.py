@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from archfit.advise.ladder import LadderRun, knowledge
 from archfit.advise.prior import TEXT, family_prior, known_families, shipped_prior
 from archfit.advise.prior_runs import (
     LEAST_SIZE,
@@ -12,7 +13,6 @@ from archfit.advise.prior_runs import (
     atlas_runs,
     grid_runs,
     law_runs,
-    observed_rows,
 )
 from archfit.advise.surface import fit_surface, joined
 from archfit.fit.atlas import Atlas, read_atlas
@@ -67,9 +67,7 @@ def test_a_family_that_is_not_known_has_the_prior_of_all_without_their_runs() ->
     assert family_prior("prose").family is None
     assert unknown.posterior.observed is None
     assert unknown.posterior.weights == shipped_prior().all.weights
-    assert unknown.runs == sum(
-        len(kind.rows) for kinds in shipped_prior().runs.values() for kind in kinds
-    )
+    assert unknown.kinds == tuple(kind for kinds in shipped_prior().runs.values() for kind in kinds)
 
 
 def test_a_known_family_rests_on_its_own_runs_and_text_on_public_grids_too() -> None:
@@ -133,10 +131,13 @@ def test_the_line_of_a_kind_goes_through_the_best_depths_of_its_sizes() -> None:
 
 
 def test_runs_on_new_data_are_one_more_kind_of_a_family_and_the_first_of_none() -> None:
-    own = observed_rows([(0.0, depth, 0.1 * depth, 1e-4, 0.0) for depth in (0.0, 1.0, 2.0)])
-    for family, kinds in (("DNA", 1 + len(family_prior("DNA").kinds)), (None, 1)):
-        prior = family_prior(family)
-        observed = prior.with_runs(own).observed
+    runs = [
+        LadderRun(size=10**6, depth=depth, seed=0, params=10**6, bits=1 + 0.1 * depth)
+        for depth in (1, 2, 4)
+    ]
+    for family, others in (("DNA", len(family_prior("DNA").kinds)), (None, 0)):
+        known = knowledge(family_prior(family), runs)
+        observed = known.posterior.observed
         assert observed is not None
-        assert prior.own_kind == kinds - 1 == observed.kinds.max()
-        assert (observed.kinds == prior.own_kind).sum() == 3
+        assert known.kind == others == observed.kinds.max()
+        assert (observed.kinds == known.kind).sum() == 3

@@ -12,7 +12,6 @@ from archfit.advise.redundancy import Redundancy, rank_redundancy
 
 DEPTHS = (1, 4, 8, 9, 12, 48)
 attention_redundancy = partial(advised.attention_redundancy, like_t5=False)
-like_t5 = partial(advised.attention_redundancy, like_t5=True)
 RANKS = [1.05**step for step in range(179)]  # 1 to 6,000
 
 
@@ -195,19 +194,25 @@ def test_the_papers_numbers_lie_inside_the_interval(share: Redundancy, point: fl
 
 
 @pytest.mark.parametrize(
-    ("ratio", "expected"), [(2, (3.3, 17.5)), (4, (20.0, 30.0)), (16, (40.0, 50.0))]
+    ("ratio", "shallow", "deep"),
+    [
+        (2, (16.8, 24.7), (3.3, 24.7)),
+        (4, (42.2, 47.1), (20.0, 47.1)),
+        (16, (79.6, 80.9), (40.0, 80.9)),
+    ],
 )
-def test_heads_and_hidden_units_that_grow_together_have_the_papers_ends(
-    ratio: float, expected: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+def test_heads_and_hidden_units_that_grow_together_have_a_curve_of_their_own(
+    ratio: float, shallow: tuple[float, float], deep: tuple[float, float]
 ) -> None:
-    """T5's form, of which no runs of ours are shipped; hidden units of 4 widths are no evidence."""
-    monkeypatch.setattr(advised, "points_of", lambda *_: ())
-    for depth in (12, 24, None):
-        share = like_t5(ratio, depth)
-        assert _percent(share) == expected
-        assert share.basis.endswith("the paper") != share.basis.startswith("beyond")
-        assert "archfit's own runs" not in share.source
-    assert like_t5(ratio, 6).basis == like_t5(64, 24).basis == "beyond what was measured"
+    """T5's form: finding `attention`, and beyond its depths the paper's points beside it."""
+    like_t5 = partial(advised.attention_redundancy, ratio, like_t5=True)
+    for depth in (6, 12):
+        assert _percent(like_t5(depth)) == shallow
+        assert like_t5(depth).basis == "measured by archfit"
+    for beyond in (24, None):
+        assert _percent(like_t5(beyond)) == deep
+        assert like_t5(beyond).basis == "archfit's and the paper's measurements"
+    assert like_t5(3).basis == "beyond what was measured"
 
 
 def test_without_a_bottleneck_nothing_is_redundant() -> None:

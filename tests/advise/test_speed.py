@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from archfit.advise.speed import SPEEDS, Speed, TimedNetwork, fitted_speed, known_speed
+from archfit.advise.budgets import SPEEDS, Speed, Timed, fitted_speed, known_speed
 from archfit.spec.errors import InvalidValue
 from archfit.spec.files import packed_file
 
@@ -19,16 +19,11 @@ SHAPES = [
 ]
 
 
-def timed(speed: Speed, noise: float = 0.0) -> list[TimedNetwork]:
-    found = []
+def timed(speed: Speed, noise: float = 0.0) -> list[Timed]:
+    found = list[Timed]()
     for at, (depth, width, vocab, context) in enumerate(SHAPES):
         seconds = speed.seconds(depth=depth, width=width, vocab=vocab, context=context)
-        factor = 1 + noise * (-1) ** at
-        found.append(
-            TimedNetwork(
-                depth=depth, width=width, vocab=vocab, context=context, seconds=seconds * factor
-            )
-        )
+        found.append((depth, width, vocab, context, seconds * (1 + noise * (-1) ** at)))
     return found
 
 
@@ -41,19 +36,14 @@ def test_planted_numbers_are_found() -> None:
 def test_times_that_scatter_are_met_about_as_well_as_they_scatter() -> None:
     noisy = timed(PLANTED, noise=0.1)
     found = fitted_speed("noisy", noisy)
-    for network in noisy:
-        seconds = found.seconds(
-            depth=network.depth, width=network.width, vocab=network.vocab, context=network.context
-        )
-        assert seconds == pytest.approx(network.seconds, rel=0.25)
+    for depth, width, vocab, context, took in noisy:
+        seconds = found.seconds(depth=depth, width=width, vocab=vocab, context=context)
+        assert seconds == pytest.approx(took, rel=0.25)
 
 
 def test_no_part_of_the_time_is_negative() -> None:
     """As deeper networks would be, whose times only their start explains."""
-    even = [
-        TimedNetwork(depth=depth, width=64, vocab=257, context=64, seconds=1e-6 / depth)
-        for depth in (1, 2, 4, 8)
-    ]
+    even = [(depth, 64, 257, 64, 1e-6 / depth) for depth in (1, 2, 4, 8)]
     found = fitted_speed("even", even)
     assert min(found.start, found.layer, found.width, found.operation) >= 0
     assert found.start > 0

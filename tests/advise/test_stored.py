@@ -5,13 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from archfit.advise.advice import Advice, AdviceRequest, advised, decided
-from archfit.advise.budgets import TrainingMinutes
+from archfit.advise.advice import Advice, advised, check_place, decided, read_advice, store
+from archfit.advise.budgets import TrainingMinutes, known_speed
 from archfit.advise.ladder import LadderRun
 from archfit.advise.plan_request import PlanOptions
 from archfit.advise.source import prepared_source
-from archfit.advise.speed import known_speed
-from archfit.advise.stored import check_place, read_advice, store
 from archfit.data.prepare import silent
 from archfit.journey import check_replaceable, write_config
 from archfit.spec.files import ADVICE
@@ -27,10 +25,10 @@ def fasta(tmp_path: Path) -> Path:
 
 def advice_on(words: Path | str, out: Path, options: PlanOptions = OPTIONS) -> Advice:
     """What `advise --no-measure` finds and stores."""
-    request = AdviceRequest(source=source_of(words), options=options)
-    data = prepared_source(request.source, out / "data", silent)
+    source = source_of(words)
+    data = prepared_source(source, out / "data", silent)
     out.mkdir(exist_ok=True)
-    found = advised(request, data, out, None)
+    found = advised(source, options, data, out, None)
     store(out, found, options, "archfit advise")
     return found
 

@@ -49,7 +49,7 @@ def planted_kind(
     x = np.tile(DEPTHS, len(sizes))
     scale = random.choice(SCALES, p=PLANTED.weights)
     llama = np.full(len(s), float(is_llama))
-    places = Places(params=s, sizes=s, depths=x, kinds=np.zeros(len(s)), llama=llama)
+    places = Places(sizes=s, tokens=np.zeros(len(s)), depths=x, kinds=np.zeros(len(s)), llama=llama)
     covariance = scale**2 * PLANTED.covariance(places, places) + 1e-12 * np.eye(len(s))
     mean = scale * PLANTED.middle(places)
     losses = random.multivariate_normal(mean, covariance) + np.repeat(
@@ -155,8 +155,8 @@ def test_what_relatives_say_of_a_new_kind_is_what_their_runs_say() -> None:
 
 def test_with_fading_depth_matters_less_in_larger_networks() -> None:
     faded, even = (replace(PLANTED, fading=fading) for fading in (0.3, 0.0))
-    sizes, depths = np.full(2, 3.0), np.log([2.0, 8.0])
-    places = Places(params=sizes, sizes=sizes, depths=depths, kinds=np.zeros(2), llama=np.zeros(2))
+    sizes, depths, zeros = np.full(2, 3.0), np.log([2.0, 8.0]), np.zeros(2)
+    places = Places(sizes=sizes, tokens=zeros, depths=depths, kinds=zeros, llama=zeros)
     assert faded.terms(places) == pytest.approx(math.exp(-0.9) * even.terms(places))
 
 
@@ -164,7 +164,7 @@ def test_with_hurry_one_term_goes_away_as_networks_grow() -> None:
     ones = np.ones(1)
     small, large = (
         PLANTED.terms(
-            Places(params=s * ones, sizes=s * ones, depths=3 * ones, kinds=ones, llama=ones)
+            Places(sizes=s * ones, tokens=0 * ones, depths=3 * ones, kinds=ones, llama=ones)
         )[0]
         for s in (-1.0, 4.0)
     )
@@ -229,7 +229,7 @@ def test_networks_of_llamas_blocks_are_asked_about_by_themselves() -> None:
     def added(log_size: float) -> float:
         """What those blocks add, of two networks that differ in nothing else."""
         size = log_size * one
-        places = Places(params=size, sizes=size, depths=one, kinds=zero, llama=np.array([0.0, 1.0]))
+        places = Places(sizes=size, tokens=zero, depths=one, kinds=zero, llama=np.array([0.0, 1.0]))
         plain, other = PLANTED.middle(places)
         return float(other - plain) * math.exp(PLANTED.fading * log_size)
 

@@ -9,9 +9,8 @@ from dataclasses import replace
 import pytest
 
 import archfit.audit.findings
-from archfit.advise.prior import FAR, TEXT, DepthOutlook, known_families
+from archfit.advise.prior import FAR, TEXT, DepthOutlook, family_prior, known_families
 from archfit.advise.redundancy import Redundancy
-from archfit.advise.shapes import Knowledge
 from archfit.audit.config import model_from_config
 from archfit.audit.findings import (
     IDS,
@@ -283,7 +282,7 @@ def test_the_chart_has_depths_of_text_up_to_where_somebody_looked() -> None:
     assert list(sizes) == sorted(sizes)
     assert all(each.low <= each.depth <= each.high for each in found)
     assert sizes[0] == pytest.approx(1e6, rel=0.2)
-    last = FAR * Knowledge.of_family(TEXT).largest
+    last = FAR * family_prior(TEXT).largest
     assert last / 2 < sizes[-1] <= last
     assert found[-1].depth > 3 * found[0].depth
 

@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from archfit.advise.budgets import Budget, TotalParams, TrainingMinutes
+from archfit.advise.budgets import Budget, TrainingMinutes, known_speed
 from archfit.advise.plan_request import PlanOptions
 from archfit.advise.planner import Plan, make_plan
-from archfit.advise.speed import known_speed
 from archfit.report.document import Command, Document
 from archfit.report.plan_document import plan_document, total_words
 from archfit.report.terminal import MORE, text_of
@@ -81,7 +80,7 @@ def test_notes_that_have_no_room_beside_the_answer_are_for_those_who_ask_why() -
 @pytest.mark.parametrize(
     ("budget", "words"),
     [
-        (TotalParams(params=10**7), "--params 10M "),
+        (Budget(kind="params", amount=10**7), "--params 10M "),
         (10**8, "--params "),  # blocks alone are no budget of an advice
         (MINUTES, "--minutes 30 --gpu h200 --minutes-to-measure 5"),
     ],
@@ -108,13 +107,13 @@ def test_the_command_that_measures_asks_the_same_and_only_where_measuring_helps(
 
 
 def test_a_size_that_misses_the_budget_is_said_with_its_distance() -> None:
-    plan = planned(TotalParams(params=125 * 10**6), vocab=50257)
+    plan = planned(Budget(kind="params", amount=125 * 10**6), vocab=50257)
     missed = plan.params.total / 125e6 - 1
     assert abs(missed) >= 0.01
     beside = f"{abs(100 * missed):.1f} % {'more' if missed > 0 else 'fewer'}"
     assert f"{plan.params.total:,} parameters ({beside}), " in total_words(plan)
     near = replace(
-        plan, request=replace(plan.request, budget=TotalParams(params=plan.params.total))
+        plan, request=replace(plan.request, budget=Budget(kind="params", amount=plan.params.total))
     )
     assert f"{plan.params.total:,} parameters, " in total_words(near)
 

@@ -1,31 +1,23 @@
-"""One recommendation for a source and a budget: the data, what was measured on them, the plan."""
+"""One recommendation for a source and a budget: the data, what was measured on them, the plan.
 
+It is stored beside its report: enough to write the report again.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from archfit import __version__
+from archfit.advise.budgets import Speed, TrainingMinutes
 from archfit.advise.ladder import LadderRun, knowledge
-from archfit.advise.measure import (
-    LADDER,
-    Measured,
-    Measuring,
-    VocabularyTrial,
-    measured,
-    tokens_to_try,
-)
-from archfit.advise.plan_request import (
-    USUAL_VOCABS,
-    DataFacts,
-    PlanOptions,
-    PlanRequest,
-    VocabularySize,
-)
+from archfit.advise.measure import LADDER, Measured, Measuring, VocabularyTrial, measured
+from archfit.advise.plan_request import USUAL_VOCABS, PlanOptions, PlanRequest, VocabularySize
 from archfit.advise.planner import Plan, make_plan
 from archfit.advise.prior import FAR, TEXT, family_prior
 from archfit.advise.shapes import best_shape
 from archfit.advise.source import Source, facts_of, vocabulary_of
-from archfit.advise.speed import Speed
 from archfit.advise.surface import USUAL_TOKENS
-from archfit.data.prepared import PreparedData
+from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.retokenise import (
     InBpe,
     Tokenisation,
@@ -33,22 +25,12 @@ from archfit.data.retokenise import (
     possible_vocabularies,
     retokenised,
 )
+from archfit.spec import canonical_json, load_file, write_whole
+from archfit.spec.files import ADVICE, LARGEST_ADVICE
 
+FORMAT = 2
 TRIED_VOCABS = (257, 512, 2000)  # of text, at the sizes of trials
 LEARNT = 0.97  # of the entropy of single tokens: a network above it has learnt next to nothing
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AdviceRequest:
-    """A source and a budget."""
-
-    source: Source
-    options: PlanOptions
-
-    def __post_init__(self) -> None:
-        """Refuse before any data is prepared what no plan could be made for."""
-        if self.options.minutes is None or self.options.gpu:
-            best_shape(self.options.request(VocabularySize(size=2, used=2)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,9 +48,9 @@ class Advice:
     source: Source
     data: PreparedData  # in the vocabulary of the answer
     plan: Plan
-    trials: tuple[VocabularyTrial, ...]  # the best first
     runs: tuple[LadderRun, ...]
-    failures: tuple[str, ...]  # why some runs failed, each once
+    trials: tuple[VocabularyTrial, ...] = ()  # the best first
+    failures: tuple[str, ...] = ()  # why some runs failed, each once
 
     @property
     def runner_up(self) -> RunnerUp:
@@ -81,26 +63,33 @@ class Advice:
         return RunnerUp(depth=depth, lost=level * (outlook.regret_at(depth) - ours))
 
 
+def check_budget(options: PlanOptions) -> None:
+    """Refuse before any data is prepared what no plan could be made for."""
+    if options.minutes is None or options.gpu:
+        best_shape(options.request(VocabularySize(size=2, used=2)))
+
+
 def advised(
-    request: AdviceRequest, data: PreparedData, out: Path, measuring: Measuring | None
+    source: Source,
+    options: PlanOptions,
+    data: PreparedData,
+    out: Path,
+    measuring: Measuring | None,
 ) -> Advice:
     """Measure on the data, if there is something to measure with, and decide."""
-    source, options = request.source, request.options
-    looks = facts_of(data).family
-    family = options.family_of(looks)
-    found, prior, speed = None, family_prior(family, options.block_family), None
+    looks, given = facts_of(data).family, given_tokenisation(data)
+    family, found = options.family_of(looks), None
+    is_fixed = source.is_prepared or source.vocab is not None
     if measuring is not None:
-        is_fixed = source.is_prepared or source.vocab is not None
-        tokens = tokens_to_try(data, possible_vocabularies(data, TRIED_VOCABS), is_fixed=is_fixed)
-        found = measured(measuring, tokens, prior, **_asked(request, data, looks))
-        speed = found.speed
-    tokens_of_answer = _tokens(request, data, family, found)
-    folder = out / LADDER / "data" / tokens_of_answer.label.replace(" ", "-")
-    final = retokenised(data, folder, tokens_of_answer)
-    trials, runs = (found.trials, found.runs) if found else ((), ())
-    made = decided(source, options, final, looks, runs, speed)
-    failures = tuple(dict.fromkeys(found.failures.values())) if found else ()
-    return replace(made, trials=trials, failures=failures)
+        others = () if is_fixed else possible_vocabularies(data, TRIED_VOCABS)
+        tokens, prior = dict.fromkeys((given, *others)), family_prior(family, options.block_family)
+        found = measured(measuring, [*tokens], prior, **_asked(source, options, data, looks))
+    chosen = given if is_fixed else _tokens(options, data, family, found)
+    final = retokenised(data, out / LADDER / "data" / chosen.label.replace(" ", "-"), chosen)
+    if found is None:
+        return decided(source, options, final, looks, (), None)
+    made = decided(source, options, final, looks, found.runs, found.speed)
+    return replace(made, trials=found.trials, failures=found.failures)
 
 
 def decided(
@@ -115,14 +104,7 @@ def decided(
     request = _request(source, options, data, looks, speed)
     plan = make_plan(request, knowledge(family_prior(request.family, request.block), runs))
     warnings = (*plan.warnings, *_measuring_warnings(plan, data, runs))
-    return Advice(
-        source=source,
-        data=data,
-        plan=replace(plan, warnings=warnings),
-        trials=(),
-        runs=runs,
-        failures=(),
-    )
+    return Advice(source=source, data=data, plan=replace(plan, warnings=warnings), runs=runs)
 
 
 def _request(
@@ -132,16 +114,17 @@ def _request(
     looks: str | None,
     speed: Speed | None,
 ) -> PlanRequest:
-    facts: DataFacts = replace(facts_of(data, source.words), family=looks)
+    facts = replace(facts_of(data, source.words), family=looks)
     return options.request(vocabulary_of(data), facts, speed)
 
 
-def _asked(request: AdviceRequest, data: PreparedData, looks: str | None) -> dict[str, float]:
+def _asked(
+    source: Source, options: PlanOptions, data: PreparedData, looks: str | None
+) -> dict[str, float]:
     """What the ladder climbs towards: a size, the deepest network there, and its tokens."""
-    options = request.options
     if options.minutes is not None and not options.gpu:  # known when the ladder has been timed
         options = replace(options, gpu="cpu")
-    asked = _request(request.source, options, data, looks, None)
+    asked = _request(source, options, data, looks, None)
     size = best_shape(asked).size
     return {
         "budget": size,
@@ -151,18 +134,14 @@ def _asked(request: AdviceRequest, data: PreparedData, looks: str | None) -> dic
 
 
 def _tokens(
-    request: AdviceRequest, data: PreparedData, family: str | None, found: Measured | None
+    options: PlanOptions, data: PreparedData, family: str | None, found: Measured | None
 ) -> Tokenisation:
     """The vocabulary of the answer: the best that was tried; of text a BPE for the budget."""
-    given = given_tokenisation(data)
-    source = request.source
-    if source.is_prepared or source.vocab is not None:
-        return given
     is_tried = found is not None and bool(found.trials)
-    chosen = found.chosen if found is not None and is_tried else given
-    is_text = family == TEXT or family == "code"
+    chosen = found.chosen if found is not None and is_tried else given_tokenisation(data)
+    is_text = family in (TEXT, "code")
     if data.units == "bytes" and (isinstance(chosen, InBpe) or (is_text and not is_tried)):
-        usual = request.options.usual_vocab(found.speed if found is not None else None)
+        usual = options.usual_vocab(found.speed if found is not None else None)
         least = chosen.vocab if isinstance(chosen, InBpe) else USUAL_VOCABS[1]
         return InBpe(vocab=max(usual, least))
     return chosen
@@ -170,26 +149,89 @@ def _tokens(
 
 def _measuring_warnings(
     plan: Plan, data: PreparedData, runs: tuple[LadderRun, ...]
-) -> tuple[str, ...]:
+) -> Iterator[str]:
     """What measuring did not tell."""
     if not runs:
-        return ()
-    found, described = [], data.description
+        return
+    described = data.description
     entropy = float(described["unigram_entropy_bits"]) / float(described["bytes_per_token"])
     best = min(run.bits for run in runs)
     if best > LEARNT * entropy:
-        found.append(
+        yield (
             f"the networks learnt next to nothing ({best:.2f} bits per byte, the frequencies of "
             f"single tokens give {entropy:.2f}), so that the depth is the atlas's"
         )
     largest = max(run.size for run in runs)
     if plan.best.size > FAR * largest:
         can_grow = plan.request.trained_tokens(2 * largest) >= USUAL_TOKENS
-        way_out = (
-            "more --minutes-to-measure go further" if can_grow else "the data feed none larger"
-        )
-        found.append(
+        more = "more --minutes-to-measure go further" if can_grow else "the data feed none larger"
+        yield (
             f"the largest network measured has {largest:,} parameters, "
-            f"{plan.best.size / largest:.0f} times fewer than the budget; {way_out}"
+            f"{plan.best.size / largest:.0f} times fewer than the budget; {more}"
         )
-    return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredAdvice:
+    """A request, where its data lie, and what was measured."""
+
+    format: int
+    archfit: str
+    source: Source
+    options: PlanOptions
+    family: str | None  # that the data look like
+    data: str  # within the folder of the advice, so that it can be moved, or a whole path
+    trials: tuple[VocabularyTrial, ...]
+    runs: tuple[LadderRun, ...]
+    failures: tuple[str, ...]
+    speed: Speed | None  # of the machine, where the budget is time on it
+    command: str
+
+
+def check_place(out: Path, names: Sequence[str]) -> None:
+    """Refuse a folder of no advice that has something of a name which an advice would replace."""
+    there = [name for name in names if (out / name).exists()]
+    if there and not (out / ADVICE).is_file():
+        raise ValueError(
+            f"{str(out)!r} holds {there[0]} and no advice, and {there[0]} would be lost; use "
+            "another --out"
+        )
+
+
+def store(out: Path, advice: Advice, options: PlanOptions, command: str) -> None:
+    """Write what was asked and found, so that a page can be made again."""
+    folder, within = advice.data.folder.resolve(), out.resolve()
+    budget = advice.plan.request.budget
+    stored = StoredAdvice(
+        format=FORMAT,
+        archfit=__version__,
+        source=advice.source,
+        options=options,
+        family=advice.plan.request.data.family if advice.plan.request.data else None,
+        data=str(folder.relative_to(within) if folder.is_relative_to(within) else folder),
+        trials=advice.trials,
+        runs=advice.runs,
+        failures=advice.failures,
+        speed=budget.speed if isinstance(budget, TrainingMinutes) else None,
+        command=command,
+    )
+    write_whole(out / ADVICE, (canonical_json(stored) + "\n").encode())
+
+
+def read_advice(out: Path) -> tuple[Advice, StoredAdvice]:
+    """The advice in a folder; nothing is trained."""
+    path = out / ADVICE
+    try:
+        stored = load_file(StoredAdvice, path, most_bytes=LARGEST_ADVICE)
+    except ValueError as problem:
+        raise ValueError(
+            f"{path} holds no advice of this version: {problem}; run archfit advise again"
+        ) from problem
+    if (stored.format, stored.archfit) != (FORMAT, __version__):
+        raise ValueError(
+            f"{path} is written by archfit {stored.archfit:.20}, and this is archfit "
+            f"{__version__}; run archfit advise again"
+        )
+    data = open_prepared(out / stored.data)
+    advice = decided(stored.source, stored.options, data, stored.family, stored.runs, stored.speed)
+    return replace(advice, trials=stored.trials, failures=stored.failures), stored

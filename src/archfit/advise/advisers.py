@@ -6,22 +6,17 @@ band of depths, or no shape at all, is quoted as such.
 
 import math
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any, TypeAlias
 
-from archfit.advise import law
 from archfit.advise.law import WEIGHTS, IdealShape, ideal_shape
-from archfit.advise.prior import rule_regrets
+from archfit.advise.prior import shipped_prior
 from archfit.spec.search import bisect_rising
 from archfit.theory.arithmetic import SIZE
 
-SMALL_VOCABULARIES = (
-    "archfit's own runs of 0.8M parameters on DNA, proteins and pixels: 32 layers of width 46 were "
-    "worse than 4 of 128 on all three, and no repair was better beyond doubt"
-)
 Named: TypeAlias = IdealShape | tuple[float, float] | None  # a shape, a band of depths, or neither
 
 
@@ -31,7 +26,6 @@ class NetworkFacts:
 
     block_params: float
     rank_limit: int
-    vocab: int  # rows of a full table; 0 for patches and factorised tables
     is_text: bool
     is_vision: bool  # patches of an image
 
@@ -70,7 +64,7 @@ def all_advice(facts: NetworkFacts) -> tuple[Advice, ...]:
 
 def evidence_against() -> tuple[str, ...]:
     """What speaks against the thesis that a low rank of the input is a bottleneck."""
-    return (*_table()["evidence_against"], SMALL_VOCABULARIES)
+    return tuple(_table()["evidence_against"])
 
 
 @cache
@@ -81,11 +75,13 @@ def _table() -> Mapping[str, Any]:
 
 def _advice(entry: Mapping[str, str], named: Named, in_range: bool) -> Advice:
     shape, depths = (named, None) if isinstance(named, IdealShape) else (None, named)
-    depth, width = (shape.depth, shape.width) if shape else (None, None)
-    texts = {name: entry[name] for name in ("name", "says", "source", "seen_in")}
-    regret = rule_regrets().get(entry["name"])
     return Advice(
-        depth=depth, width=width, depths=depths, in_range=in_range, regret=regret, **texts
+        **{name: entry[name] for name in ("name", "says", "source", "seen_in")},
+        depth=shape.depth if shape else None,
+        width=shape.width if shape else None,
+        depths=depths,
+        in_range=in_range,
+        regret=shipped_prior().rules.get(entry["name"]),
     )
 
 
@@ -107,8 +103,8 @@ def _named(facts: NetworkFacts, names: Mapping[str, Any]) -> Named:
 def _is_seen(facts: NetworkFacts, seen: Mapping[str, Any]) -> bool:
     if "rule" in seen:
         return RANGE_RULES[seen["rule"]](facts)
-    least, most = seen.get("text") or seen["any"]
-    return (facts.is_text or "any" in seen) and least <= facts.block_params <= most
+    ends = seen.get("text") or seen["any"]
+    return (facts.is_text or "any" in seen) and _is_in(facts.block_params, ends)
 
 
 def _shape_in_use(facts: NetworkFacts) -> Advice:
@@ -170,17 +166,21 @@ SHAPE_RULES: dict[str, Callable[[NetworkFacts], Named]] = {
 }
 
 
+def _is_in(number: float, ends: Sequence[float]) -> bool:
+    return ends[0] <= number <= ends[1]
+
+
 def _levine_holds(facts: NetworkFacts) -> bool:
+    """Of the networks that the law was fitted to."""
     shape = ideal_shape(facts.block_params)
-    is_sized = law.FITTED_BLOCK_PARAMS[0] <= facts.block_params <= law.FITTED_BLOCK_PARAMS[1]
-    is_deep = law.FITTED_DEPTHS[0] <= shape.depth <= law.FITTED_DEPTHS[1]
-    return is_sized and is_deep and facts.rank_limit >= shape.width
+    is_fitted = _is_in(facts.block_params, (1e6, 6e8)) and _is_in(shape.depth, (6, 48))
+    return is_fitted and facts.rank_limit >= shape.width
 
 
 def _wies_holds(facts: NetworkFacts) -> bool:
     depth = ideal_shape(facts.block_params, facts.rank_limit).depth
-    is_known = law.FITTED_VOCABS[0] <= facts.rank_limit <= law.FITTED_VOCABS[1]
-    return 5e6 <= facts.block_params <= 110e6 and 24 <= depth <= 48 and is_known
+    is_sized = _is_in(facts.block_params, (5e6, 110e6)) and _is_in(depth, (24, 48))
+    return is_sized and _is_in(facts.rank_limit, (257, 50257))
 
 
 RANGE_RULES: dict[str, Callable[[NetworkFacts], bool]] = {

@@ -16,10 +16,9 @@ from typing import TypeAlias
 
 from archfit.advise.advisers import NetworkFacts, all_advice
 from archfit.advise.ladder import LadderLimits, LadderRun, Rung, climbed, knowledge
-from archfit.advise.prior import OURS, TEXT, FamilyPrior, outlook, shipped_prior
+from archfit.advise.prior import OURS, TEXT, Knowledge, outlook, shipped_prior
 from archfit.advise.prior_runs import GRID_BLOCKS, LEAST_SIZE, schedule_groups, tokens_at
 from archfit.advise.prior_runs import grid_settings as schedules_of
-from archfit.advise.shapes import Knowledge
 from archfit.advise.surface import USUAL_TOKENS, joined
 from archfit.fit.atlas import HELD_BACK, Atlas, Series, read_atlas
 from archfit.fit.best_depth import DepthCurve, DepthPoint, depth_curves
@@ -103,10 +102,11 @@ class RuleScore:
     @property
     def covered(self) -> Estimate:
         """The share of settings in which "at most" held, and its interval by how families do."""
-        held: dict[str, list[float]] = defaultdict(list)
-        for pick in self.picks:
-            if pick.regret is not None and pick.at_most is not None:
-                held[pick.setting.family].append(float(pick.regret <= pick.at_most))
+        held = _by_family(
+            (pick, float(pick.regret <= pick.at_most))
+            for pick in self.picks
+            if pick.regret is not None and pick.at_most is not None
+        )
         every, found = [each for some in held.values() for each in some], _over_families(held)
         return replace(found, value=fmean(every) if every else None)
 
@@ -136,9 +136,11 @@ def backtest(atlas: Atlas, grids: Sequence[str]) -> tuple[Backtest, ...]:
     """Every rule on the atlas and on public grids."""
     found = []
     for grid in grids:
-        is_public, own = grid in SOURCES, read_atlas(HELD_BACK) if grid == UNSEEN else atlas
-        settings = public_settings(grid) if is_public else atlas_settings(own)
-        unit = "nats per token" if is_public else "bits per byte or symbol"
+        unit = "nats per token" if grid in SOURCES else "bits per byte or symbol"
+        if grid in SOURCES:
+            settings = public_settings(grid)
+        else:
+            settings = atlas_settings(read_atlas(HELD_BACK) if grid == UNSEEN else atlas)
         if settings:
             # Means of rules are of different settings; what they lose more than the prior is not.
             more = {score: score.more.value for score in _scores(settings)}
@@ -150,36 +152,32 @@ def backtest(atlas: Atlas, grids: Sequence[str]) -> tuple[Backtest, ...]:
 def atlas_settings(atlas: Atlas) -> tuple[Setting, ...]:
     """The usual series of every kind, from LEAST_SIZE on; ladders only where tokens are usual."""
     family = {kind.name: kind.family for kind in atlas.kinds}
-    runs: dict[Series, list[tuple[int, DepthPoint, int]]] = defaultdict(list)
-    vocabs = {}
+    trained: dict[Series, list[LadderRun]] = defaultdict(list)
+    vocabs, found = dict[Series, int](), list[Setting]()
     for series, size, point, seed, vocab in atlas.points():
         if series.is_usual:
-            runs[series].append((size, point, seed))
+            (bits,), shape = point.losses, {"depth": point.depth, "params": point.params}
+            trained[series].append(LadderRun(size=size, **shape, seed=seed, bits=bits))
             vocabs[series] = vocab
-    found = []
-    for series, points in runs.items():
+    for series, runs in trained.items():
         is_usual = series.tokens_a_parameter == USUAL_TOKENS
-        whole = _curves(repr(series), points)
-        halves = [
-            _curves(repr(series), [each for each in points if each[2] % 2 == half])
-            for half in (0, 1)
-        ]
-        for size, curve in whole.items():
+        halves = [_curves(series, (r for r in runs if r.seed % 2 == half)) for half in (0, 1)]
+        for size, curve in _curves(series, runs).items():
             if size >= LEAST_SIZE:
-                found.append(
-                    Setting(
-                        grid=ATLAS,
-                        family=family[series.kind],
-                        name=_words(series),
-                        size=size,
-                        ends=(float(curve.depths[0]), float(curve.depths[-1])),
-                        halves=_halves(curve, [half.get(size) for half in halves]),
-                        runs=_smaller(points, size) if is_usual else (),
-                        vocab=vocabs[series],
-                        tokens_per_param=series.tokens_a_parameter,
-                        block=series.block,
-                    )
+                smaller = (run for run in runs if LEAST_SIZE <= run.size < size)
+                setting = Setting(
+                    grid=ATLAS,
+                    family=family[series.kind],
+                    name=_words(series),
+                    size=size,
+                    ends=(float(curve.depths[0]), float(curve.depths[-1])),
+                    halves=_halves(curve, *(half.get(size) for half in halves)),
+                    runs=tuple(smaller) if is_usual else (),
+                    vocab=vocabs[series],
+                    tokens_per_param=series.tokens_a_parameter,
+                    block=series.block,
                 )
+                found.append(setting)
     return tuple(found)
 
 
@@ -191,43 +189,29 @@ def _words(series: Series) -> str:
     return f"{series.kind}, {series.vocabulary}{tokens}{block}"
 
 
-def _curves(name: str, points: Iterable[tuple[int, DepthPoint, int]]) -> dict[int, DepthCurve]:
-    sizes: dict[int, dict[tuple[int, int], list[float]]] = defaultdict(lambda: defaultdict(list))
-    for size, point, _ in points:
-        sizes[size][point.depth, point.params] += point.losses
-    merged = {
-        size: [
-            DepthPoint(depth=depth, params=params, losses=tuple(losses))
-            for (depth, params), losses in cells.items()
-        ]
-        for size, cells in sizes.items()
+def _curves(series: Series, runs: Iterable[LadderRun]) -> dict[int, DepthCurve]:
+    """Of each size, by all seeds of a shape."""
+    cells: dict[int, dict[tuple[int, int], list[float]]] = defaultdict(lambda: defaultdict(list))
+    for run in runs:
+        cells[run.size][run.depth, run.params].append(run.bits)
+    points = {
+        size: [DepthPoint(depth=d, params=n, losses=tuple(own)) for (d, n), own in some.items()]
+        for size, some in cells.items()
     }
-    return {curve.size: curve for curve in depth_curves(name, merged)}
+    return {curve.size: curve for curve in depth_curves(repr(series), points)}
 
 
 def _halves(
-    whole: DepthCurve, halves: Sequence[DepthCurve | None]
+    whole: DepthCurve, first: DepthCurve | None, second: DepthCurve | None
 ) -> tuple[tuple[float, Score], ...]:
     """Of each a reference depth, and the curve that scores it: one half of the seeds, the other."""
-    first, second = halves
+    pairs = [(whole, whole)]
     if first and second and len(first.points) == len(second.points) == len(whole.points):
         pairs = [(first, second), (second, first)]
-    else:
-        pairs = [(whole, whole)]
     return tuple((best, other.at) for one, other in pairs if (best := one.best.value) is not None)
 
 
-def _smaller(points: Iterable[tuple[int, DepthPoint, int]], size: int) -> tuple[LadderRun, ...]:
-    return tuple(
-        LadderRun(
-            size=each, depth=point.depth, seed=seed, params=point.params, bits=point.losses[0]
-        )
-        for each, point, seed in points
-        if LEAST_SIZE <= each < size
-    )
-
-
-def _climbed(setting: Setting, prior: FamilyPrior) -> Knowledge:
+def _climbed(setting: Setting, prior: Knowledge) -> Knowledge:
     """What a ladder of the setting's smaller networks tells, at a share of the operations."""
     there = {(run.size, run.depth, run.seed): run for run in setting.runs}
     share = LADDER_SHARE if setting.size < LARGE else LARGE_SHARE
@@ -309,7 +293,7 @@ def _scores(settings: Sequence[Setting]) -> Iterable[RuleScore]:
             picks[rule].append(_pick(setting, depth))
         family = setting.family if setting.grid == ATLAS else ""
         prior = _unseen(setting.grid, family, setting.block)
-        picks[PRIOR].append(_outlook_pick(setting, Knowledge.of_prior(prior)))
+        picks[PRIOR].append(_outlook_pick(setting, prior))
         if setting.runs and setting.size >= LEAST_LADDER:
             picks[LADDER].append(_outlook_pick(setting, _climbed(setting, prior)))
     ours = {pick.setting: pick for pick in picks[PRIOR]}
@@ -318,24 +302,23 @@ def _scores(settings: Sequence[Setting]) -> Iterable[RuleScore]:
 
 
 @cache
-def _unseen(grid: str, family: str, block: BlockFamily) -> FamilyPrior:
+def _unseen(grid: str, family: str, block: BlockFamily) -> Knowledge:
     """What is known without the family, or the grid, of a setting."""
     prior = shipped_prior()
     if grid == ATLAS:  # a family of the user's is in none
         kinds = [kind for name, some in prior.runs.items() if name != family for kind in some]
-        posterior = prior.families.get(family, prior.all).given(None)
-        return FamilyPrior(family=None, posterior=posterior, kinds=tuple(kinds), block=block)
+        surface = prior.families.get(family, prior.all)
+        return Knowledge.of(None, kinds, surface.given(None), block)
     others = [kind for name, some in prior.grid_runs.items() if name != grid for kind in some]
     text = *prior.runs[TEXT], *others
     posterior = prior.grids[grid].given(joined([kind.observed for kind in text]))
-    return FamilyPrior(family=TEXT, posterior=posterior, kinds=text, block=block)
+    return Knowledge.of(TEXT, text, posterior, block)
 
 
 def _rules(setting: Setting) -> dict[str, float]:
     facts = NetworkFacts(
         block_params=setting.size,
         rank_limit=setting.vocab or setting.size,
-        vocab=setting.vocab,
         is_text=setting.grid != ATLAS or setting.family == "text",
         is_vision=False,
     )
@@ -350,31 +333,37 @@ def _pick(setting: Setting, depth: float, at_most: float | None = None) -> Pick:
 
 
 def _outlook_pick(setting: Setting, known: Knowledge) -> Pick:
-    training = known.prior.training(known.kind, setting.tokens_per_param)
+    training = known.training(setting.tokens_per_param)
     found = outlook(known.posterior, setting.size, setting.ends, training=training)
     best, score = setting.halves[0]
     return _pick(setting, found.depth, found.regret_at_most * score(best))
 
 
 def _score(rule: str, picks: Sequence[Pick], ours: Mapping[Setting, Pick]) -> RuleScore:
-    lost: dict[str, list[float]] = defaultdict(list)
-    more: dict[str, list[float]] = defaultdict(list)
-    for pick in picks:
-        prior = ours[pick.setting].regret
-        if pick.regret is not None and prior is not None:
-            lost[pick.setting.family].append(pick.regret)
-            more[pick.setting.family].append(pick.regret - prior)
-    found = _over_families(lost)
+    both = [
+        (pick, pick.regret, prior)
+        for pick in picks
+        if pick.regret is not None and (prior := ours[pick.setting].regret) is not None
+    ]
+    found = _over_families(_by_family((pick, regret) for pick, regret, _ in both))
+    more = _by_family((pick, regret - prior) for pick, regret, prior in both)
     return RuleScore(
         rule=rule,
         picks=tuple(picks),
         mean=found.value,
-        worst=max((each for some in lost.values() for each in some), default=None),
+        worst=max((regret for _, regret, _ in both), default=None),
         low=found.low,
         high=found.high,
-        scored=sum(len(some) for some in lost.values()),
+        scored=len(both),
         more=_over_families(more, is_signed=True),
     )
+
+
+def _by_family(numbers: Iterable[tuple[Pick, float]]) -> Mapping[str, Sequence[float]]:
+    found: dict[str, list[float]] = defaultdict(list)
+    for pick, number in numbers:
+        found[pick.setting.family].append(number)
+    return found
 
 
 def _over_families(numbers: Mapping[str, Sequence[float]], *, is_signed: bool = False) -> Estimate:

@@ -9,12 +9,11 @@ operations.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from archfit.advise.prior import DRAWS, FamilyPrior
-from archfit.advise.prior_runs import LEAST_SIZE, log_tokens, observed_rows
-from archfit.advise.shapes import Knowledge
-from archfit.advise.surface import USUAL_TOKENS, Observed
+from archfit.advise.prior import DRAWS, Knowledge
+from archfit.advise.prior_runs import LEAST_SIZE, KindRuns, log_tokens
+from archfit.advise.surface import USUAL_TOKENS, Observed, joined
 from archfit.fit.best_depth import SHARE_OF_SIZE
 from archfit.spec import lazy_numpy as np
 
@@ -62,34 +61,35 @@ class LadderLimits:
     tokens_per_param: float = USUAL_TOKENS  # that a network of the budget will be trained on
 
 
-def knowledge(prior: FamilyPrior, runs: Sequence[LadderRun]) -> Knowledge:
+def knowledge(prior: Knowledge, runs: Sequence[LadderRun]) -> Knowledge:
     """The prior after runs on the data; those too small to tell of larger ones are left out."""
     told = [run for run in runs if run.size >= LEAST_SIZE]
     if not told:
-        return Knowledge.of_prior(prior)
+        return prior
     surface = prior.posterior.surface
     likely = max((_observed(prior, told, noise) for noise in RUN_NOISES), key=surface.log_evidence)
-    return Knowledge(
-        prior=prior,
-        posterior=prior.with_runs(likely),
-        kind=prior.own_kind,
+    kinds = [kind.observed for kind in prior.kinds] if prior.family else []
+    return replace(
+        prior,
+        posterior=surface.given(joined([*kinds, likely])),
+        kind=len(kinds),
         deepest=max(prior.deepest, *(run.depth for run in told)),
         largest=max(run.size for run in told),
         own_runs=len(told),
     )
 
 
-def _observed(prior: FamilyPrior, runs: Sequence[LadderRun], noise: float) -> Observed:
+def _observed(prior: Knowledge, runs: Sequence[LadderRun], noise: float) -> Observed:
     """Runs brought to the sizes they were meant to have, if their seeds scatter so much."""
     rows = []
     for run in runs:
         missed = SHARE_OF_SIZE * prior.slope(run.size) * math.log(run.params / run.size)
         logs = math.log(run.size / 1e6), math.log(run.depth), math.log(run.bits) - missed
         rows.append((*logs, noise**2, log_tokens(run.tokens_per_param)))
-    return observed_rows(rows, block=prior.block)
+    return KindRuns(name="", rows=tuple(rows), block=prior.block).observed
 
 
-def next_rung(prior: FamilyPrior, runs: Sequence[LadderRun], limits: LadderLimits) -> Rung | None:
+def next_rung(prior: Knowledge, runs: Sequence[LadderRun], limits: LadderLimits) -> Rung | None:
     """What to train next; None: enough is known, or nothing more can be paid.
 
     Two depths of a size near the budget tell more than many of a small one, so that the largest
@@ -126,9 +126,7 @@ def _rungs(
 
 def contenders(known: Knowledge, size: int, depths: Sequence[int], count: int) -> tuple[int, ...]:
     """So many of these depths, spread over where the best of a size may be, the likely ends too."""
-    drawn = known.posterior.draws(
-        size, np.array(depths, dtype=float), DRAWS, known.prior.training(known.kind)
-    )
+    drawn = known.posterior.draws(size, np.array(depths, dtype=float), DRAWS, known.training())
     best = np.bincount(drawn.argmin(axis=1), minlength=len(depths)) / len(drawn)
     middles = np.cumsum(best) - best / 2
     at = [int(np.abs(middles - share).argmin()) for share in np.linspace(TAIL, 1 - TAIL, count)]
@@ -138,7 +136,7 @@ def contenders(known: Knowledge, size: int, depths: Sequence[int], count: int) -
 
 
 def climbed(
-    prior: FamilyPrior,
+    prior: Knowledge,
     runs: Sequence[LadderRun],
     limits: LadderLimits,
     train: Callable[[Rung], Sequence[LadderRun]],

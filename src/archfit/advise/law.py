@@ -15,9 +15,6 @@ from archfit.spec.search import bisect_rising
 
 A, B = 5.039, 0.0555  # Levine et al. 2020: ln d = a + b L
 WEIGHTS = 12  # a block of width d has 12 d^2 weights
-FITTED_DEPTHS = (6, 48)  # networks that the law was fitted to
-FITTED_BLOCK_PARAMS = (10**6, 6 * 10**8)
-FITTED_VOCABS = (257, 50257)  # Wies et al. 2021
 DEEPEST_TRAINED = 128  # at the sizes of the law: Sparse Transformer
 DEEPEST = 1e18  # layers of width 1 that the largest budget could pay for
 

@@ -5,16 +5,16 @@ and one that is given more time climbs further.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from archfit.advise.budgets import Speed, Timed, fitted_speed, known_speed
 from archfit.advise.ladder import DEPTHS, SIZES, LadderLimits, LadderRun, Rung, climbed, knowledge
-from archfit.advise.prior import FamilyPrior
-from archfit.advise.speed import Speed, TimedNetwork, fitted_speed, known_speed
+from archfit.advise.prior import Knowledge
 from archfit.data.prepared import PreparedData
-from archfit.data.retokenise import Tokenisation, given_tokenisation, retokenised
+from archfit.data.retokenise import Tokenisation, retokenised
 from archfit.spec import RunRecord, RunSpec
 from archfit.spec.architecture import BlockFamily
 from archfit.spec.files import SWEEP, read_record
@@ -84,26 +84,14 @@ class Measured:
     trials: tuple[VocabularyTrial, ...]  # the best first
     chosen: Tokenisation  # of the ladder
     runs: tuple[LadderRun, ...]
-    records: tuple[RunRecord, ...]
-    failures: Mapping[str, str]  # why, by the name of the run
-    like: Speed | None = None  # that of a machine which is known
-
-    @property
-    def speed(self) -> Speed | None:
-        """Of this machine, where enough networks were timed, else of one like it."""
-        timed = [_timed(record) for record in self.records]
-        return fitted_speed("this machine", timed) if len(timed) >= LEAST_TIMED else self.like
+    failures: tuple[str, ...]  # why some runs failed, each once
+    speed: Speed | None  # of this machine, where enough networks were timed, else of one like it
 
 
-def _timed(record: RunRecord) -> TimedNetwork:
-    shape, seconds = record.spec.architecture, record.timing.training_seconds
-    return TimedNetwork(
-        depth=shape.depth,
-        width=shape.width,
-        vocab=shape.input.vocab,
-        context=shape.context,
-        seconds=seconds / record.spec.training_tokens,
-    )
+def _timed(record: RunRecord) -> Timed:
+    shape, spec = record.spec.architecture, record.spec
+    seconds = record.timing.training_seconds / spec.training_tokens
+    return shape.depth, shape.width, shape.input.vocab, shape.context, seconds
 
 
 @dataclass(kw_only=True)
@@ -157,14 +145,7 @@ class Measuring:
 
     def takes(self, cells: Iterable[Cell]) -> float:
         """Seconds, about."""
-        return self.pace * sum(self._alone(cell.spec(0)) for cell in cells)
-
-    def _alone(self, spec: RunSpec) -> float:
-        shape = spec.architecture
-        a_token = self.speed.seconds(
-            depth=shape.depth, width=shape.width, vocab=shape.input.vocab, context=shape.context
-        )
-        return a_token * spec.training_tokens
+        return self.pace * sum(self.speed.seconds_of(cell.spec(0)) for cell in cells)
 
     def train(self, cells: Sequence[Cell], seed: int) -> list[RunRecord]:
         """The records of these cells, and what they say of the pace."""
@@ -181,14 +162,13 @@ class Measuring:
         self.failures |= self.runner.run(specs, folders)
         write_results(self.runner.folder, opened)
         if is_new:
-            alone = sum(map(self._alone, is_new))
+            alone = sum(map(self.speed.seconds_of, is_new))
             start, usual = START_SECONDS[self.scale], PACE[self.scale]
             slots = max(1, len(self.runner.where()))
             busy = min(len(is_new), slots) / slots  # the others could have worked meanwhile
             passed = busy * max(0.0, time.monotonic() - began - start)
             self.pace = (passed + usual * start) / (alone + start)  # little work says little
-        found = (self._record(spec) for spec in specs)
-        return [record for record in found if record and record.status == "finished"]
+        return self._finished(specs)
 
     def _record(self, spec: RunSpec) -> RunRecord | None:
         return read_record(self.runner.folder / spec.name)
@@ -196,26 +176,29 @@ class Measuring:
     def finish_begun(self) -> None:
         """Runs that were stopped are finished first, whatever size or vocabulary they are of."""
         if (self.runner.folder / SWEEP).exists():
-            folders = tuple(Path(c.folder) for c in read_sweep(self.runner.folder / SWEEP).data)
-            self.failures |= self.runner.run(self.specs(), folders)
+            sweep = read_sweep(self.runner.folder / SWEEP)
+            folders = tuple(Path(corpus.folder) for corpus in sweep.data)
+            self.failures |= self.runner.run(self._of_these_blocks(sweep), folders)
 
-    def specs(self) -> tuple[RunSpec, ...]:
-        """Those begun or trained here; runs of other blocks are of another ladder."""
+    def _of_these_blocks(self, sweep: Sweep) -> tuple[RunSpec, ...]:
+        """Runs of other blocks are of another ladder."""
+        return tuple(spec for spec in sweep.specs if spec.architecture.block == self.block)
+
+    def records(self) -> list[RunRecord]:
+        """Of those that have ended well, here or before."""
         if not (self.runner.folder / SWEEP).exists():
-            return ()
-        specs = read_sweep(self.runner.folder / SWEEP).specs
-        return tuple(spec for spec in specs if spec.architecture.block == self.block)
+            return []
+        return self._finished(self._of_these_blocks(read_sweep(self.runner.folder / SWEEP)))
 
-    def records(self) -> tuple[RunRecord, ...]:
-        """Of those that have ended well."""
-        found = map(self._record, self.specs())
-        return tuple(r for r in found if r is not None and r.status == "finished")
+    def _finished(self, specs: Iterable[RunSpec]) -> list[RunRecord]:
+        found = map(self._record, specs)
+        return [record for record in found if record and record.status == "finished"]
 
 
 def measured(
     measuring: Measuring,
     tokens: Sequence[Tokenisation],
-    prior: FamilyPrior,
+    prior: Knowledge,
     *,
     budget: float,
     deepest: float,
@@ -259,13 +242,14 @@ def measured(
         measuring.runner.say(
             f"{known.own_runs} runs: about {best_depth:.0f} {layers} at the budget"
         )
+    timed = [_timed(record) for record in measuring.records()] if runs or trials else []
+    is_timed = len(timed) >= LEAST_TIMED
     return Measured(
         trials=tuple(sorted(trials.values(), key=lambda trial: trial.bits)),
         chosen=chosen,
         runs=runs,
-        records=measuring.records() if runs or trials else (),
-        failures=measuring.failures,
-        like=measuring.speed,
+        failures=tuple(dict.fromkeys(measuring.failures.values())),
+        speed=fitted_speed("this machine", timed) if is_timed else measuring.speed,
     )
 
 
@@ -308,12 +292,11 @@ def _trial(tokens: Tokenisation, record: RunRecord, train_tokens: int) -> Vocabu
 
 
 def _ladder_run(size: int, record: RunRecord) -> LadderRun:
-    shape = record.spec.architecture
     return LadderRun(
         size=size,
-        depth=shape.depth,
+        depth=record.spec.architecture.depth,
         seed=record.spec.seed,
-        params=shape.params,
+        params=record.spec.architecture.params,
         bits=record.evaluations[-1].heldout_bits_per_byte,
         tokens_per_param=record.spec.training_tokens / size,
     )
@@ -329,11 +312,3 @@ def _known_runs(measuring: Measuring, corpus: Corpus) -> list[LadderRun]:
             if abs(params / size - 1) < NEAR_SIZE:
                 found.append(_ladder_run(size, record))
     return found
-
-
-def tokens_to_try(
-    data: PreparedData, possible: Sequence[Tokenisation], *, is_fixed: bool
-) -> tuple[Tokenisation, ...]:
-    """The vocabulary that the data have, and others that they could have, unless it is fixed."""
-    given = given_tokenisation(data)
-    return (given,) if is_fixed else tuple(dict.fromkeys((given, *possible)))

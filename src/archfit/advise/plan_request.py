@@ -5,21 +5,17 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from archfit.advise.budgets import (
-    BlockParams,
     Budget,
-    DataTokens,
-    TotalParams,
-    TrainingFlops,
+    Speed,
     TrainingMinutes,
-    WeightBytes,
     check_tokens_per_param,
+    known_speed,
 )
 from archfit.advise.law import DEEPEST_TRAINED, WEIGHTS
 from archfit.advise.prior import TEXT, known_families
-from archfit.advise.speed import Speed, known_speed
 from archfit.spec.architecture import BlockFamily, Objective, gated_units
 from archfit.spec.counting import GPT2_STYLE, LLAMA_STYLE, NetworkSizes
 from archfit.spec.errors import InvalidValue, check_at_least, check_choice
@@ -33,6 +29,7 @@ TABLES_SHARE = 0.5  # of all parameters that tables may have: more was never bet
 TABLE_WIDTH, TABLE_POWER = 0.45, 0.38  # the width of a usual network goes about so with its size
 USUAL_DEPTH = 8  # layers
 TEXT_VOCAB = 256  # from here on a vocabulary of unknown origin is taken for text
+BUDGETS = ("params", "block_params", "flops", "minutes", "bytes", "tokens")
 ANY = "any"  # names no family
 # What data of other families have without more ado, as in the atlas: letters, characters, bytes.
 OWN_VOCABS = {"DNA": 5, "protein": 24, "molecules": 28, "music": 83, "pixels": 257, "signal": 257}
@@ -78,7 +75,7 @@ class DataFacts:
 class PlanRequest:
     """Which shape? Every field decides the answer."""
 
-    budget: Budget
+    budget: Budget | TrainingMinutes
     vocabulary: VocabularySize | None  # None: patches without a table of tokens
     rank: int | None  # inner size of a factorised embedding; None: a full table
     patch: tuple[int, ...] | None  # sides and channels; None: one token at a position
@@ -238,7 +235,7 @@ class PlanOptions:
     def usual_vocab(self, speed: Speed | None = None) -> int:
         """The largest of the usual vocabularies whose embeddings a budget can carry."""
         budget = self._budget(speed)
-        if isinstance(budget, BlockParams):
+        if self.block_params is not None:
             return GPT2_VOCAB
         params = self._usual_size(budget) if isinstance(budget, TrainingMinutes) else budget.params
         tables = (1 if self.tied else 2) * TABLE_WIDTH * params**TABLE_POWER
@@ -272,10 +269,10 @@ class PlanOptions:
         is_text = vocabulary is not None and vocabulary.size >= TEXT_VOCAB and not self.patch
         return TEXT if is_text else None
 
-    def _budget(self, speed: Speed | None) -> Budget:
-        names = ("params", "block_params", "flops", "minutes", "bytes", "tokens")
-        named = [f"--{name.replace('_', '-')}" for name in names if getattr(self, name) is not None]
-        if len(named) != 1:
+    def _budget(self, speed: Speed | None) -> Budget | TrainingMinutes:
+        given = {name: getattr(self, name) for name in BUDGETS if getattr(self, name) is not None}
+        if len(given) != 1:
+            named = [f"--{name.replace('_', '-')}" for name in given]
             found = f"{' and '.join(named)} are" if named else "no budget is"
             is_both = named == ["--params", "--tokens"]
             both = "; for both --params and --tokens-per-param, as in 80" if is_both else ""
@@ -283,21 +280,14 @@ class PlanOptions:
                 f"{found} given; give one of --params 125M, --block-params 100M, --flops 1e19, "
                 f"--minutes 30 --gpu h200, --bytes 16MB or --tokens 1B{both}"
             )
-        if self.gpu and self.minutes is None:
+        if self.minutes is not None:
+            return self._time(speed)
+        if self.gpu:
             raise InvalidValue("gpu", self.gpu, "says whose minutes", "give --minutes, too")
-        for_each = {"tokens_per_param": self.tokens_per_param}
-        match named[0]:
-            case "--params":
-                return TotalParams(params=self.params or 0)
-            case "--block-params":
-                return BlockParams(params=self.block_params or 0)
-            case "--flops":
-                return TrainingFlops(flops=self.flops or 0, **for_each)
-            case "--bytes":
-                return WeightBytes(bytes=self.bytes or 0, weight_bits=self.weight_bits)
-            case "--tokens":
-                return DataTokens(tokens=self.tokens or 0, **for_each)
-        return self._time(speed)
+        ((kind, amount),) = given.items()
+        bits = {"weight_bits": self.weight_bits} if kind == "bytes" else {}
+        paid: dict[str, Any] = {"kind": kind, "amount": amount} | bits
+        return Budget(**paid, tokens_per_param=self.tokens_per_param)
 
     def _time(self, speed: Speed | None) -> TrainingMinutes:
         minutes = self.minutes or 0.0

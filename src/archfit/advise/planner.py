@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from archfit.advise.advisers import Advice, NetworkFacts, all_advice
-from archfit.advise.budgets import FLOPS, TotalParams, TrainingMinutes
-from archfit.advise.law import IdealShape
+from archfit.advise.budgets import FLOPS, Budget, TrainingMinutes
+from archfit.advise.law import IdealShape, solve
 from archfit.advise.plan_request import SPELT, PlanRequest, RankLimit
-from archfit.advise.prior import CLOSE, FAR, TEXT
+from archfit.advise.prior import CLOSE, FAR, TEXT, Knowledge, family_prior
 from archfit.advise.prior_runs import NATS_A_BYTE
 from archfit.advise.repairs import Repair, repairs_for
-from archfit.advise.shapes import BestShape, Knowledge, RoundedShape, best_shape, ideal_for
+from archfit.advise.shapes import BestShape, RoundedShape, best_shape, cost
 from archfit.spec.counting import Parts, TrainingMemory, training_memory
 from archfit.spec.data_kinds import BYTE_VOCAB
 from archfit.spec.rates import CHINCHILLA_TOKENS, EPOCHS, Start, starting_point, training_tokens
@@ -120,30 +120,41 @@ class Plan:
 
 def make_plan(request: PlanRequest, knowledge: Knowledge | None = None) -> Plan:
     """The shape of least expected loss by the prior, or by runs on the data, and all about it."""
-    known = knowledge or Knowledge.of_family(request.family, request.block)
+    known = knowledge or family_prior(request.family, request.block)
     best = best_shape(request, known)
-    shape, limit, sized = best.shape, request.limit, request
+    shape, outlook, limit, sized = best.shape, best.outlook, request.limit, request
     if isinstance(request.budget, TrainingMinutes):  # the parameters that it came to
-        sized = replace(request, budget=TotalParams(params=best.params.total))
+        sized = replace(request, budget=Budget(kind="params", amount=best.params.total))
+    low, high = max(1, round(outlook.low)), round(outlook.high)
+    params = sized.budget.params  # type: ignore[union-attr]  # no longer one of time
+    ideal = solve(lambda each: cost(sized, each.depth, each.width), params, limit.limit)
+    facts = NetworkFacts(
+        block_params=shape.block_params,
+        rank_limit=limit.limit,
+        is_text=request.family == TEXT,
+        is_vision=request.patch is not None and len(request.patch) > 1,
+    )
+    basis = Basis(
+        source="ladder" if known.own_runs else "prior",
+        family=known.family,
+        kinds=tuple(kind.name for kind in known.kinds),
+        runs=known.own_runs or sum(len(kind.rows) for kind in known.kinds),
+        largest=known.largest,
+    )
     bottleneck = limit if limit.limit < shape.width else None
     return Plan(
         request=request,
         best=best,
-        depth_range=_depth_range(best),
+        depth_range=(min(shape.depth, low), max(shape.depth, high)),
         regret=_regret(request, best),
-        basis=_basis(known),
-        ideal=ideal_for(sized, limit.limit),
+        basis=basis,
+        ideal=ideal,
         bottleneck=bottleneck,
-        advice=all_advice(_network_facts(request, shape)),
+        advice=all_advice(facts),
         repairs=repairs_for(sized, shape.width) if bottleneck else (),
         costs=_costs(request, shape, best.params),
         warnings=(*_data_warnings(request, best), *_depth_warnings(request, best, known)),
     )
-
-
-def _depth_range(best: BestShape) -> tuple[int, int]:
-    depth = best.shape.depth
-    return min(depth, max(1, round(best.outlook.low))), max(depth, round(best.outlook.high))
 
 
 def _regret(request: PlanRequest, best: BestShape) -> Regret:
@@ -159,29 +170,6 @@ def _regret(request: PlanRequest, best: BestShape) -> Regret:
     # A tail of less than 10 % may hold more of the mean than the rest.
     at_most = max(lost, outlook.regret_at_most + lost - outlook.expected_regret)
     return Regret(expected=factor * lost, at_most=factor * at_most, unit=unit, close=scale * CLOSE)
-
-
-def _basis(known: Knowledge) -> Basis:
-    prior, own = known.prior, known.own_runs
-    return Basis(
-        source="ladder" if own else "prior",
-        family=prior.family,
-        kinds=tuple(kind.name for kind in prior.kinds),
-        runs=own or prior.runs,
-        largest=known.largest,
-    )
-
-
-def _network_facts(request: PlanRequest, shape: RoundedShape) -> NetworkFacts:
-    vocab = request.vocabulary.size if request.vocabulary else 0
-    has_full_table = request.patch is None and request.rank is None
-    return NetworkFacts(
-        block_params=shape.block_params,
-        rank_limit=request.limit.limit,
-        vocab=vocab if has_full_table else 0,
-        is_text=request.family == TEXT,
-        is_vision=request.patch is not None and len(request.patch) > 1,
-    )
 
 
 def _costs(request: PlanRequest, shape: RoundedShape, sizes: Parts) -> Costs:
@@ -224,7 +212,7 @@ def _data_warnings(request: PlanRequest, best: BestShape) -> Iterator[str]:
 def _depth_warnings(request: PlanRequest, best: BestShape, known: Knowledge) -> Iterator[str]:
     """Where nobody has looked, or theory says more than the runs."""
     depth, width = best.shape.depth, best.shape.width
-    times = best.size / max(known.largest, known.prior.largest)
+    times = best.size / known.largest_of_all
     if times > BEYOND:
         said = f"an extrapolation: {times:,.0f}" if times > FAR else f"{times:.1f}"
         yield f"{said} times the largest network trained on such data"

@@ -7,22 +7,21 @@ the atlas has are one more kind of it; other data are a kind of a family of thei
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
-from archfit.advise.prior_runs import LAW, KindRuns
+from archfit.advise.prior_runs import LAW, LEAST_SIZE, KindRuns
 from archfit.advise.surface import (
+    NEW,
     USUAL,
     USUAL_TOKENS,
-    Observed,
     Posterior,
     Reals,
     Relatives,
     Surface,
     Training,
-    joined,
 )
 from archfit.spec import from_json
 from archfit.spec import lazy_numpy as np
@@ -38,6 +37,8 @@ DRAWS = 1000
 SURE = 0.9
 CLOSE = 0.01  # bits per byte: depths this near the best are as good
 CLEAR = 0.01  # of the loss: what a better depth must gain
+UNSEEN = 2.0  # times the deepest network that was seen: so deep larger ones may want to be
+LEAST_TOKENS = 1.0  # a parameter: the fewest at which networks of equal size were compared
 FAR = 8  # times the largest run: beyond it nobody has looked
 
 
@@ -51,11 +52,7 @@ class ShippedPrior:
     runs: Mapping[str, tuple[KindRuns, ...]]
     grid_runs: Mapping[str, tuple[KindRuns, ...]]
     new_kinds: Mapping[str, Posterior]  # what the surface of all says of a new kind of a family
-
-    def kinds_of(self, family: str) -> tuple[KindRuns, ...]:
-        """Kinds of a family that the atlas has, and for text the public grids."""
-        grids = (kind for some in self.grid_runs.values() for kind in some)
-        return (*self.runs[family], *(grids if family == TEXT else ()))
+    rules: Mapping[str, float]  # what rules, ours among them, lost in back-tests on the atlas
 
 
 @cache
@@ -69,13 +66,16 @@ def shipped_prior() -> ShippedPrior:
         grids={name: from_json(Surface, found) for name, found in table["grids"].items()},
         runs={name: tuple(map(_kind, found)) for name, found in table["runs"].items()},
         grid_runs={name: tuple(map(_kind, found)) for name, found in table["grid_runs"].items()},
-        new_kinds={name: _new_kind(surface, found) for name, found in table["new_kinds"].items()},
+        new_kinds={
+            name: Posterior(
+                surface=surface,
+                weights=tuple(found["weights"]),
+                relatives=tuple(Relatives(*each) for each in found["relatives"]),
+            )
+            for name, found in table["new_kinds"].items()
+        },
+        rules=table.get("rules", {}),  # docs/atlas/prior.py adds them
     )
-
-
-def _new_kind(surface: Surface, found: Mapping[str, Any]) -> Posterior:
-    relatives = tuple(Relatives(*each) for each in found["relatives"])
-    return Posterior(surface=surface, weights=tuple(found["weights"]), relatives=relatives)
 
 
 def _kind(found: Mapping[str, Any]) -> KindRuns:
@@ -84,29 +84,88 @@ def _kind(found: Mapping[str, Any]) -> KindRuns:
     return KindRuns(**{**found, "rows": rows})
 
 
+DepthCost: TypeAlias = Callable[[float], float]  # of ln loss, that a depth has beside its own
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FamilyPrior:
-    """What is known of a family of data, or of data of no known family."""
+class Knowledge:
+    """What depths are chosen by: runs on a family of data, and any on the data themselves."""
 
-    family: str | None
-    posterior: Posterior
+    family: str | None  # None: of no known one
     kinds: tuple[KindRuns, ...]  # of the family; of all where it is not known
-    block: BlockFamily = "gpt2"  # of the networks that are asked about
+    posterior: Posterior
+    block: BlockFamily  # of the networks that are asked about
+    deepest: int  # network that was seen
+    largest: float  # in parameters; of the runs on the data themselves, if there are any
+    kind: int = NEW  # that is asked about
+    own_runs: int = 0  # on the data themselves
+
+    @classmethod
+    def of(
+        cls,
+        family: str | None,
+        kinds: Iterable[KindRuns],
+        posterior: Posterior,
+        block: BlockFamily,
+    ) -> "Knowledge":
+        """Without runs on the data."""
+        some = tuple(kinds)
+        return cls(
+            family=family,
+            kinds=some,
+            posterior=posterior,
+            block=block,
+            deepest=max(kind.deepest for kind in some),
+            largest=max(kind.sizes[1] for kind in some),
+        )
 
     @property
-    def runs(self) -> int:
-        """Networks that it rests on."""
-        return sum(len(kind.rows) for kind in self.kinds)
+    def largest_of_all(self) -> float:
+        """The largest network on these data or others, in parameters."""
+        return max(self.largest, *(kind.sizes[1] for kind in self.kinds))
 
     @property
-    def largest(self) -> float:
-        """The largest network trained, in parameters."""
-        return max(kind.sizes[1] for kind in self.kinds)
+    def most_tokens(self) -> float:
+        """The most tokens a parameter that networks on other data were trained on."""
+        return USUAL_TOKENS * math.exp(max(row[4] for kind in self.kinds for row in kind.rows))
 
-    @property
-    def deepest(self) -> int:
-        """The deepest network trained."""
-        return max(kind.deepest for kind in self.kinds)
+    def training(self, tokens_per_param: float = USUAL_TOKENS) -> Training:
+        """Networks of these blocks on these data."""
+        return Training(self.kind, tokens_per_param, self.block == "llama")
+
+    def outlook(
+        self,
+        size: float,
+        deepest: float,
+        tokens_per_param: float = USUAL_TOKENS,
+        cost: DepthCost | None = None,
+        most: float | None = None,
+    ) -> "DepthOutlook":
+        """Depths at a size, up to one; nothing is asked below what was fitted.
+
+        No depth is chosen beyond `most`, where that is less, or beyond what was seen; what is lost
+        by that counts. In networks larger than any that was seen the best may be deeper than all.
+        """
+        seen = self.deepest * (UNSEEN if size > self.largest_of_all else 1.0)
+        end = max(1.0 + 1e-9, min(float(self.deepest), deepest, deepest if most is None else most))
+        return outlook(
+            self.posterior,
+            max(size, LEAST_SIZE),
+            (1.0, end, min(seen, deepest)),
+            close=CLOSE / self.level(size),
+            cost=cost,
+            training=self.training(self.tokens_told_of(size, tokens_per_param)),
+        )
+
+    def tokens_told_of(self, size: float, tokens_per_param: float) -> float:
+        """The same tokens, unless so few say nothing of depths.
+
+        The fewest are those of LEAST_SIZE parameters on the usual tokens, brought to this size, and
+        those at which networks were ever compared.
+        """
+        patience = self.posterior.surface.patience
+        least = USUAL_TOKENS * math.pow(min(1.0, LEAST_SIZE / size), 1 / patience)
+        return max(least, LEAST_TOKENS, tokens_per_param)
 
     def level(self, size: float) -> float:
         """Bits per byte (or symbol) of a good network: the mean of the kinds nearest in size."""
@@ -140,32 +199,6 @@ class FamilyPrior:
         least = min(map(distance, kinds))
         return [kind for kind in kinds if distance(kind) <= least + 1e-9]
 
-    def with_runs(self, own: Observed) -> Posterior:
-        """After runs on new data, whose kind is the last number."""
-        kinds = [kind.observed for kind in self.kinds] if self.family else []
-        return self.posterior.surface.given(joined([*kinds, own]))
-
-    @property
-    def most_tokens(self) -> float:
-        """The most tokens a parameter that its networks were trained on."""
-        return USUAL_TOKENS * math.exp(max(row[4] for kind in self.kinds for row in kind.rows))
-
-    def training(self, kind: int, tokens_per_param: float = USUAL_TOKENS) -> Training:
-        """Networks of these blocks on a kind of data."""
-        return Training(kind, tokens_per_param, self.block == "llama")
-
-    @property
-    def own_kind(self) -> int:
-        """The number of new data in that."""
-        return len(self.kinds) if self.family else 0
-
-
-@cache
-def rule_regrets() -> Mapping[str, float]:
-    """What rules, ours among them, lost in back-tests on the atlas (docs/atlas/prior.py)."""
-    table = json.loads(packed_file(PRIOR).read_text(encoding="utf-8"))
-    return dict(table.get("rules", {}))
-
 
 def known_families() -> tuple[str, ...]:
     """That the atlas has."""
@@ -173,18 +206,14 @@ def known_families() -> tuple[str, ...]:
 
 
 @cache
-def family_prior(family: str | None, block: BlockFamily = "gpt2") -> FamilyPrior:
-    """The prior of a family that the atlas has; of any other, or None, that of all kinds."""
+def family_prior(family: str | None, block: BlockFamily = "gpt2") -> Knowledge:
+    """What is known of a family that the atlas has; of any other, or None, by all kinds."""
     prior = shipped_prior()
     if family is None or family not in prior.runs:
-        kinds = tuple(kind for some in prior.runs.values() for kind in some)
-        posterior = prior.all.given(None)
-        return FamilyPrior(family=None, posterior=posterior, kinds=kinds, block=block)
-    kinds, posterior = prior.kinds_of(family), prior.new_kinds[family]
-    return FamilyPrior(family=family, posterior=posterior, kinds=kinds, block=block)
-
-
-DepthCost: TypeAlias = Callable[[float], float]  # of ln loss, that a depth has beside its own
+        kinds = (kind for some in prior.runs.values() for kind in some)
+        return Knowledge.of(None, kinds, prior.all.given(None), block)
+    grids = (kind for some in prior.grid_runs.values() for kind in some) if family == TEXT else ()
+    return Knowledge.of(family, (*prior.runs[family], *grids), prior.new_kinds[family], block)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

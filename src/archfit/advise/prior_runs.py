@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from archfit.advise.law import ideal_shape
-from archfit.advise.surface import USUAL_TOKENS, Observed, of_sizes
+from archfit.advise.surface import USUAL_TOKENS, Observed, of_sizes, short
 from archfit.fit.atlas import Atlas, Series
 from archfit.fit.best_depth import DepthCurve
 from archfit.fit.public_grids import PublicNetwork, public_networks
@@ -27,31 +27,8 @@ GRID_BLOCKS: dict[str, BlockFamily] = {"gemstones": "llama", "gadre": "llama", "
 NATS_A_BYTE = 4.3 * math.log(2)  # of text, a nat per token of a large vocabulary: 4.3 bytes a token
 
 
-Row: TypeAlias = tuple[float, float, float, float, float]  # as of `observed_rows`
-
-
-def observed_rows(
-    rows: Sequence[Row], *, is_grid: bool = False, block: BlockFamily = "gpt2"
-) -> Observed:
-    """Networks on one kind of data: ln size, ln depth, ln loss, its variance, and ln of the tokens
-    a parameter over the usual ones.
-
-    In a public grid hardly two networks have one size, so levels are parabolas.
-    """
-    sizes, depths, losses, variances, tokens = np.array(rows).reshape(-1, 5).T
-    about = sizes - sizes.mean() if is_grid else sizes
-    parabola = np.array([np.ones_like(about), about, about**2]).T
-    levels = parabola if is_grid else of_sizes(sizes, tokens)
-    return Observed(
-        sizes=sizes,
-        tokens=tokens,
-        depths=depths,
-        losses=losses,
-        variances=variances,
-        levels=levels,
-        kinds=np.zeros(len(sizes)),
-        llama=np.full(len(sizes), float(block == "llama")),
-    )
+# A network: ln size, ln depth, ln loss, its variance, ln of tokens a parameter over the usual ones.
+Row: TypeAlias = tuple[float, float, float, float, float]
 
 
 def _rows_of_curve(curve: DepthCurve, tokens_a_parameter: float) -> Iterator[Row]:
@@ -73,7 +50,7 @@ class KindRuns:
     """What was trained on one kind of data, as the prior keeps it."""
 
     name: str
-    is_grid: bool
+    is_grid: bool = False
     rows: tuple[Row, ...]
     block: BlockFamily = "gpt2"  # the nearer of the two
 
@@ -82,13 +59,29 @@ class KindRuns:
         cls, name: str, rows: Iterable[Row], *, block: BlockFamily, is_grid: bool = False
     ) -> "KindRuns":
         """With as many digits as a file keeps."""
-        short = tuple(tuple(float(f"{number:.6g}") for number in row) for row in rows)
-        return cls(name=name, is_grid=is_grid, rows=short, block=block)  # type: ignore[arg-type]
+        written = tuple(tuple(map(short, row)) for row in rows)
+        return cls(name=name, is_grid=is_grid, rows=written, block=block)  # type: ignore[arg-type]
 
     @property
     def observed(self) -> Observed:
-        """For the surface."""
-        return observed_rows(self.rows, is_grid=self.is_grid, block=self.block)
+        """For the surface. In a public grid hardly two networks have one size, so levels are
+        parabolas."""
+        sizes, depths, losses, variances, tokens = np.array(self.rows).reshape(-1, 5).T
+        if self.is_grid:
+            about = sizes - sizes.mean()
+            levels = np.array([np.ones_like(about), about, about**2]).T
+        else:
+            levels = of_sizes(sizes, tokens)
+        return Observed(
+            sizes=sizes,
+            tokens=tokens,
+            depths=depths,
+            losses=losses,
+            variances=variances,
+            levels=levels,
+            kinds=np.zeros(len(sizes)),
+            llama=np.full(len(sizes), float(self.block == "llama")),
+        )
 
     @property
     def sizes(self) -> tuple[float, float]:
@@ -139,17 +132,16 @@ def atlas_runs(
 
 
 def grid_settings(grid: str) -> dict[str, tuple[PublicNetwork, ...]]:
-    """What may be compared in a public grid: for each schedule, networks as long in training."""
+    """What may be compared in a public grid: for each schedule, networks as long in training.
+
+    Of archai only networks drawn at random: others were chosen for their loss.
+    """
     found: dict[str, list[PublicNetwork]] = defaultdict(list)
     for network in public_networks():
-        if network.grid == grid and _is_fair(network):
+        is_fair = network.grid != "archai" or network.setting.startswith("random_")
+        if network.grid == grid and is_fair:
             found[_setting(network)].append(network)
     return {name: tuple(some) for name, some in found.items() if len(some) >= LEAST_NETWORKS}
-
-
-def _is_fair(network: PublicNetwork) -> bool:
-    """Of archai only networks drawn at random: others were chosen for their loss."""
-    return network.grid != "archai" or network.setting.startswith("random_")
 
 
 def _setting(network: PublicNetwork) -> str:
@@ -205,13 +197,10 @@ def schedule_groups(settings: Mapping[str, Sequence[PublicNetwork]]) -> dict[str
     shapes = {name: {(n.depth, n.width, n.params) for n in some} for name, some in settings.items()}
     groups: dict[str, str] = {}
     for name in sorted(settings, key=worth, reverse=True):
-        known = (each for each in groups.values() if _overlap(shapes[name], shapes[each]))
+        own = shapes[name]
+        known = (each for each in groups.values() if 2 * len(own & shapes[each]) > len(own))
         groups[name] = next(known, name)
     return groups
-
-
-def _overlap(some: set[tuple[int, int, int]], others: set[tuple[int, int, int]]) -> bool:
-    return 2 * len(some & others) > len(some)
 
 
 def grid_runs(grid: str) -> tuple[KindRuns, ...]:

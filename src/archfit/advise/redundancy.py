@@ -19,25 +19,25 @@ the curve that falls fastest, the logarithmic one, is the lower end.
 
 import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal, NamedTuple
 
 from archfit.fit.evidence_points import Point, points_of
-from archfit.spec.estimate import Estimate
 
 READING = 0.05  # the numbers are "about": what a reader of the figures could be off
-RANK_POINT = (16 / 680, 0.25)  # 5.1, figure 2, 12 layers: r / d_x
+# The paper's ratios and shares, from no bottleneck on.
+RANK_POINTS = ((1.0, 0.0), (16 / 680, 0.25))  # 5.1, figure 2, 12 layers: r / d_x
 ATTENTION_POINTS = ((1.0, 0.0), (4.0, 0.25), (16.0, 0.45))  # 5.3: H d_a / d_x
 SAME = 1.005  # ratios closer than this are the same
 Ends = tuple[float, float]  # of an interval of shares; 1 where nothing bounds it from above
-NOTHING = Estimate(value=0.0, low=0.0, high=0.0)
-FREE = Point(what="", at=1.0, estimate=NOTHING)  # without a bottleneck nothing is lost
 RANK_SETTING = "6 layers, width 256, English"
 ATTENTION_SETTING = "3 and 6 layers, 2.65M, English, feed-forward layers of 4 widths"
 T5_SETTING = "6 and 12 layers, 2.65M, English, feed-forward layers of 4 attentions"
 DEPTHS = (2, 6, 8)  # layers that curves of ranks were measured at
 WIDTH = 256  # of the networks of 6 layers
+RANKS = (16, 64)  # of those of 2 and of 8
 PAPER_DEPTH, PAPER_RANK = 12, 16  # of the paper's point
 OWN_RATIO = 1 / 16  # from here on our runs bound the cost from above
 ATTENTION_DEPTHS = {False: (3, 6), True: (6, 12)}  # by whether hidden units go with attention
@@ -51,6 +51,10 @@ Basis = Literal[
     "between measurements of the paper",
     "beyond what was measured",
 ]
+OWN: dict[bool, Basis] = {  # by whether it was measured
+    True: "measured by archfit",
+    False: "between measurements of archfit",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,27 +71,19 @@ class Redundancy:
         """For an order of severity; beyond the measurements it is what is supported."""
         return self.low if self.high == 1 else (self.low + self.high) / 2
 
-    def as_json(self) -> dict[str, object]:
-        """The interval as JSON, with what it rests on."""
-        return {"low": self.low, "high": self.high, "basis": self.basis}
-
     def __str__(self) -> str:
         if self.high == 1:
             return f"at least {100 * self.low:.0f} %"
         return f"{100 * self.low:.0f} to {100 * self.high:.0f} %"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RankQuestion:
-    """A question: what does this rank cost a network of this width?"""
+class Knot(NamedTuple):
+    """A point of a curve: its ratio, and its interval."""
 
-    rank: float
-    width: float
-
-    @property
-    def ratio(self) -> float:
-        """Rank over width."""
-        return self.rank / self.width
+    at: float
+    low: float
+    high: float
+    is_limit: bool  # that has no curve towards it
 
 
 def rank_redundancy(rank: float, width: float, depth: float | None) -> Redundancy:
@@ -97,46 +93,33 @@ def rank_redundancy(rank: float, width: float, depth: float | None) -> Redundanc
     redundancy fell with depth, and from 12 layers on the paper's point for every larger ratio and
     rank; the lower end is the lowest.
     """
-    question = RankQuestion(rank=rank, width=width)
-    by_depth = (
-        f"{_amount(one)} with {one.what.replace(' x ', ' layers of width ')}"
-        for one in points_of("rank-and-depth")
-    )
-    at, share = RANK_POINT
-    near = _nearest(points_of("rank"), question.ratio)
-    source = (
-        f"Wies et al. 2021 (5.1, 12 layers) found about {100 * share:.0f} % of the parameters "
-        f"redundant where the rank is {100 * at:.3g} % of the width. archfit's own runs "
-        f"({RANK_SETTING}): {_amount(near)} at {100 * near.at:.3g} %. It falls with depth: rank 16 "
-        f"cost {', '.join(by_depth)}. At one share of the width rank 64 cost less than rank 16"
-    )
-    if question.ratio * SAME > 1:
+    source = _rank_source(rank / width)
+    if rank / width * SAME > 1:
         return _redundancy((0.0, 0.0), "no bottleneck", source)
     if depth is None or depth > DEPTHS[-1]:
-        return _deep_rank(question, math.inf if depth is None else depth, source)
-    ends, known = measured_rank_ends(question, depth), round(depth)
-    is_trained = known in DEPTHS and any(curve.has(question) for curve in _curves(known))
-    basis = _own_basis(is_measured=is_trained, is_beyond=ends[1] == 1)
-    return _redundancy(ends, basis, source)
+        return _deep_rank(rank, width, math.inf if depth is None else depth, source)
+    ends, known = _rank_ends(rank, width, depth), round(depth)
+    is_trained = known in DEPTHS and any(is_own for _, is_own in _bounds(known, rank, width))
+    return _redundancy(ends, OWN[is_trained], source, is_beyond=ends[1] == 1)
 
 
-def _deep_rank(question: RankQuestion, depth: float, source: str) -> Redundancy:
+def _deep_rank(rank: float, width: float, depth: float, source: str) -> Redundancy:
     """From the paper's point and, where the ratio is one of ours, our runs at 6 and 8 layers."""
-    low, high = paper_rank_ends(question.ratio)
-    if depth < PAPER_DEPTH or question.rank * SAME < PAPER_RANK:
+    ratio, (at, share) = rank / width, RANK_POINTS[-1]
+    low, high = _paper_ends(ratio, RANK_POINTS)
+    high = min(1.0, share + READING) if high < 1 else high
+    if depth < PAPER_DEPTH or rank * SAME < PAPER_RANK:
         high = 1.0  # shallower networks and smaller ranks may waste more than the paper's
-    ours = [measured_rank_ends(question, known) for known in DEPTHS[1:]]
-    is_ours = question.ratio * SAME >= OWN_RATIO
+    is_ours = ratio * SAME >= OWN_RATIO
     if is_ours:
-        low, high = min(low, *(end for end, _ in ours)), min(high, *(end for _, end in ours))
+        lows, highs = zip(*(_rank_ends(rank, width, known) for known in DEPTHS[1:]), strict=True)
+        low, high = min(low, *lows), min(high, *highs)
     basis: Basis = "between measurements of the paper"
-    if high == 1:
-        basis = "beyond what was measured"
-    elif is_ours:
+    if is_ours:
         basis = "archfit's and the paper's measurements"
-    elif is_same(question.ratio, RANK_POINT[0]):
+    elif _is_same(ratio, at):
         basis = "measured in the paper"
-    return _redundancy((low, high), basis, source)
+    return _redundancy((low, high), basis, source, is_beyond=high == 1)
 
 
 def attention_redundancy(ratio: float, depth: float | None, *, like_t5: bool) -> Redundancy:
@@ -144,60 +127,50 @@ def attention_redundancy(ratio: float, depth: float | None, *, like_t5: bool) ->
 
     `like_t5`: hidden units go with the attention. As shallow as our runs: our curve. Deeper: from
     the lower of our end and the paper's to the higher, since they disagree and size, depth or
-    length of training may be the reason. Without a curve of ours the paper's, from 12 layers on.
+    length of training may be the reason.
     """
-    curve = points_of("attention" if like_t5 else "wide-attention")
-    depths = ATTENTION_DEPTHS[like_t5]
-    source = _attention_source(ratio, curve, like_t5=like_t5)
-    if ratio < SAME:
-        return _redundancy((0.0, 0.0), "no bottleneck", source)
-    paper, is_beyond = paper_attention_ends(ratio), ratio > ATTENTION_POINTS[-1][0] * SAME
-    if not curve:
-        is_shallow = depth is not None and depth < PAPER_DEPTH
-        return _papers_attention(paper, source, ratio, is_beyond=is_beyond or is_shallow)
-    ours = _ends(ratio, (FREE, *curve))
-    if depth is not None and depth <= depths[-1]:
-        is_beyond = is_beyond or round(depth) < depths[0]
-        is_measured = round(depth) in depths and is_on(ratio, curve)
-        return _redundancy(ours, _own_basis(is_measured=is_measured, is_beyond=is_beyond), source)
-    ends = (min(ours[0], paper[0]), max(ours[1], paper[1]))
-    both: Basis = "archfit's and the paper's measurements"
-    return _redundancy(ends, "beyond what was measured" if is_beyond else both, source)
-
-
-def _papers_attention(ends: Ends, source: str, ratio: float, *, is_beyond: bool) -> Redundancy:
-    """From the paper's points alone."""
-    basis: Basis = "between measurements of the paper"
-    if is_beyond:
-        basis = "beyond what was measured"
-    elif any(is_same(ratio, at) for at, _ in ATTENTION_POINTS[1:]):
-        basis = "measured in the paper"
-    return _redundancy(ends, basis, source)
-
-
-def _redundancy(ends: Ends, basis: Basis, source: str) -> Redundancy:
-    return Redundancy(low=round(ends[0], 3), high=round(ends[1], 3), basis=basis, source=source)
-
-
-def _own_basis(*, is_measured: bool, is_beyond: bool) -> Basis:
-    if is_beyond:
-        return "beyond what was measured"
-    return "measured by archfit" if is_measured else "between measurements of archfit"
-
-
-def _attention_source(ratio: float, curve: tuple[Point, ...], *, like_t5: bool) -> str:
-    paper = " and ".join(
+    points = points_of("attention" if like_t5 else "wide-attention")
+    depths, near = ATTENTION_DEPTHS[like_t5], _nearest(points, ratio)
+    shares = (
         f"{100 * share:.0f} % at {at:g} times the width" for at, share in ATTENTION_POINTS[1:]
     )
     source = (
-        f"Wies et al. 2021 (5.3, 12 to 24 layers, 30M to 70M parameters) found about {paper} "
-        "redundant"
+        f"Wies et al. 2021 (5.3, 12 to 24 layers, 30M to 70M parameters) found about "
+        f"{' and '.join(shares)} redundant. archfit's own runs "
+        f"({T5_SETTING if like_t5 else ATTENTION_SETTING}): {_amount(near)} at {near.at:.3g} times"
     )
-    if not curve:
-        return source
-    setting, near = T5_SETTING if like_t5 else ATTENTION_SETTING, _nearest(curve, ratio)
-    ours = f"{_amount(near)} at {near.at:.3g} times"
-    return f"{source}. archfit's own runs ({setting}): {ours}"
+    if ratio < SAME:
+        return _redundancy((0.0, 0.0), "no bottleneck", source)
+    ours = _ends(ratio, _curve(map(_knot, points)))
+    is_beyond = ratio > ATTENTION_POINTS[-1][0] * SAME
+    if depth is not None and depth <= depths[-1]:
+        is_measured = round(depth) in depths and _is_same(ratio, near.at)
+        is_beyond = is_beyond or round(depth) < depths[0]
+        return _redundancy(ours, OWN[is_measured], source, is_beyond=is_beyond)
+    paper = _paper_ends(ratio, ATTENTION_POINTS)
+    ends = min(ours[0], paper[0]), max(ours[1], paper[1])
+    both: Basis = "archfit's and the paper's measurements"
+    return _redundancy(ends, both, source, is_beyond=is_beyond)
+
+
+def _redundancy(ends: Ends, basis: Basis, source: str, *, is_beyond: bool = False) -> Redundancy:
+    known: Basis = "beyond what was measured" if is_beyond else basis
+    return Redundancy(low=round(ends[0], 3), high=round(ends[1], 3), basis=known, source=source)
+
+
+def _rank_source(ratio: float) -> str:
+    by_depth = (
+        f"{_amount(one)} with {one.what.replace(' x ', ' layers of width ')}"
+        for one in points_of("rank-and-depth")
+    )
+    at, share = RANK_POINTS[-1]
+    near = _nearest(points_of("rank"), ratio)
+    return (
+        f"Wies et al. 2021 (5.1, 12 layers) found about {100 * share:.0f} % of the parameters "
+        f"redundant where the rank is {100 * at:.3g} % of the width. archfit's own runs "
+        f"({RANK_SETTING}): {_amount(near)} at {100 * near.at:.3g} %. It falls with depth: rank 16 "
+        f"cost {', '.join(by_depth)}. At one share of the width rank 64 cost less than rank 16"
+    )
 
 
 def _nearest(curve: tuple[Point, ...], ratio: float) -> Point:
@@ -206,40 +179,29 @@ def _nearest(curve: tuple[Point, ...], ratio: float) -> Point:
 
 def _amount(point: Point) -> str:
     """What was measured, with its interval, or the limit that it is."""
-    low, high = (f"{100 * end:.0f}" for end in ends_of(point))
-    is_open = point.estimate.high is None
+    knot, is_open = _knot(point), point.estimate.high is None
+    low, high = f"{100 * knot.low:.0f}", f"{100 * knot.high:.0f}"
     if point.estimate.value is None:
         return f"at least {low} %" if is_open else f"at most {high} %"
     ends = f"{low} or more" if is_open else f"{low} to {high}"
     return f"{100 * point.estimate.value:.0f} % ({ends})"
 
 
-def is_same(ratio: float, other: float) -> bool:
+def _is_same(ratio: float, other: float) -> bool:
     """Whether two ratios cannot be told apart."""
     return max(ratio, other) / min(ratio, other) < SAME
 
 
-def paper_rank_ends(ratio: float) -> Ends:
-    """Redundant share of a network of 12 layers at rank / width = `ratio`, below 1."""
-    at, share = RANK_POINT
-    if is_same(ratio, at):
-        return share - READING, share + READING
-    if ratio < at:
-        return share - READING, 1.0
-    logarithmic = share * math.log(ratio) / math.log(at)
-    return max(0.0, logarithmic - READING), share + READING
-
-
-def paper_attention_ends(ratio: float) -> Ends:
-    """Redundant share of 12 to 24 layers at heads x head_dim / width = `ratio`, above 1."""
-    for at, share in ATTENTION_POINTS[1:]:
-        if is_same(ratio, at):
+def _paper_ends(ratio: float, points: Sequence[tuple[float, float]]) -> Ends:
+    """Redundant share of 12 layers and more by two curves between the paper's points."""
+    for at, share in points[1:]:
+        if _is_same(ratio, at):
             return share - READING, share + READING
-    last, most = ATTENTION_POINTS[-1]
-    if ratio > last:
+    distance, (last, most) = abs(math.log(ratio)), points[-1]
+    if distance > abs(math.log(last)):
         return most - READING, 1.0
     (x0, y0), (x1, y1) = next(
-        pair for pair in itertools.pairwise(ATTENTION_POINTS) if ratio < pair[1][0]
+        pair for pair in itertools.pairwise(points) if distance < abs(math.log(pair[1][0]))
     )
     straight = y0 + (y1 - y0) * (ratio - x0) / (x1 - x0)
     logarithmic = y0 + (y1 - y0) * math.log(ratio / x0) / math.log(x1 / x0)
@@ -247,110 +209,86 @@ def paper_attention_ends(ratio: float) -> Ends:
     return max(0.0, low - READING), high + READING
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RankCurve:
-    """Many ranks at one width, or one rank at many; points from the mildest to the worst."""
-
-    curve: tuple[Point, ...]
-    width: int | None = None
-    rank: int | None = None
-
-    def bounds(self, question: RankQuestion) -> Ends:
-        """What it says of the question.
-
-        Of one width: by its ratio and by its rank, the milder of which is a lower end, the worse an
-        upper. Of one rank: an upper end for larger ranks, a lower end for smaller ones, both for
-        its own.
-        """
-        if self.width is not None:
-            by_rank = min(1.0, question.rank / self.width)
-            milder, worse = max(question.ratio, by_rank), min(question.ratio, by_rank)
-            return _ends(milder, self.curve)[0], _ends(worse, self.curve)[1]
-        assert self.rank is not None
-        low, high = _ends(question.ratio, self.curve)
-        if is_same(question.rank, self.rank):
-            return low, high
-        return (low, 1.0) if question.rank < self.rank else (0.0, high)
-
-    def has(self, question: RankQuestion) -> bool:
-        """Whether the question is one of its points."""
-        pairs = (question.width, self.width), (question.rank, self.rank)
-        is_same_setting = all(own is None or is_same(asked, own) for asked, own in pairs)
-        return is_same_setting and is_on(question.ratio, self.curve)
-
-
-def measured_rank_ends(question: RankQuestion, depth: float) -> Ends:
-    """Redundant share up to 8 layers, for ratios below 1.
+def _rank_ends(rank: float, width: float, depth: float) -> Ends:
+    """Redundant share by our runs of up to 8 layers, for ratios below 1.
 
     It falls with depth: between depths that were trained the deeper ones give the lower end and the
     shallower ones the upper, which fewer layers than any do not have.
     """
+
+    def trained(known: int) -> Ends:
+        lows, highs = zip(*(ends for ends, _ in _bounds(known, rank, width)), strict=True)
+        return min(max(lows), *highs), min(highs)
+
     if round(depth) in DEPTHS:
-        return _ends_at(round(depth), question)
-    ends = {known: _ends_at(known, question) for known in DEPTHS}
-    high = min((high for known, (_, high) in ends.items() if known < depth), default=1.0)
-    return min(high, max(low for known, (low, _) in ends.items() if known > depth)), high
+        return trained(round(depth))
+    high = min((trained(known)[1] for known in DEPTHS if known < depth), default=1.0)
+    return min(high, max(trained(known)[0] for known in DEPTHS if known > depth)), high
 
 
-def is_on(ratio: float, curve: Sequence[Point]) -> bool:
-    """Whether one of the points was measured at this ratio."""
-    return any(is_same(ratio, point.at) for point in curve)
-
-
-def ends_of(point: Point) -> Ends:
-    """The interval of a point as shares: nothing below 0, and 1 where no upper end is known."""
-    low, high = point.estimate.low, point.estimate.high
-    return max(0.0, low or 0.0), 1.0 if high is None else max(0.0, high)
-
-
-def _ends_at(depth: int, question: RankQuestion) -> Ends:
-    found = [curve.bounds(question) for curve in _curves(depth)]
-    high = min(high for _, high in found)
-    return min(high, max(low for low, _ in found)), high
-
-
-def _curves(depth: int) -> tuple[RankCurve, ...]:
-    if depth == 6:
+@cache
+def _curves(depth: int) -> tuple[tuple[Knot, ...], ...]:
+    """Of our runs of so many layers: of width 256 at 6, else of each of RANKS."""
+    if depth == 6:  # positions capped too, or tokens alone: intervals hold both
         pairs = zip(points_of("rank"), points_of("rank-of-tokens"), strict=True)
-        return (RankCurve(width=WIDTH, curve=_rising([_spanned(*pair) for pair in pairs])),)
-    series = {rank: points_of("rank-or-ratio", f"{depth} layers, rank {rank}") for rank in (16, 64)}
-    return tuple(RankCurve(rank=rank, curve=_rising(curve)) for rank, curve in series.items())
+        return (_curve(_knot(*pair) for pair in pairs),)
+    series = (points_of("rank-or-ratio", f"{depth} layers, rank {rank}") for rank in RANKS)
+    return tuple(_curve(map(_knot, points)) for points in series)
 
 
-def _spanned(first: Point, second: Point) -> Point:
-    """Positions capped too, or tokens alone: a point that holds both intervals."""
-    both = (first.estimate, second.estimate)
-    lows = [estimate.low for estimate in both if estimate.low is not None]
-    highs = [estimate.high for estimate in both if estimate.high is not None]
-    high = max(highs) if len(highs) == len(both) else None
-    estimate = Estimate(value=first.estimate.value, low=min(lows, default=None), high=high)
-    return replace(first, estimate=estimate)
+def _bounds(depth: int, rank: float, width: float) -> Iterator[tuple[Ends, bool]]:
+    """What each curve of a depth says of a rank, and whether that is one of its points.
+
+    A curve of one width: by the ratio and by the rank, the milder of which is a lower end, the
+    worse an upper. Of one rank: an upper end for larger ranks, a lower end for smaller ones, both
+    for its own.
+    """
+    ratio = rank / width
+    if depth == 6:
+        (curve,) = _curves(depth)
+        worse, milder = sorted((ratio, min(1.0, rank / WIDTH)))
+        is_own = _is_same(width, WIDTH) and any(_is_same(ratio, knot.at) for knot in curve)
+        yield (_ends(milder, curve)[0], _ends(worse, curve)[1]), is_own
+        return
+    for own, curve in zip(RANKS, _curves(depth), strict=True):
+        low, high = _ends(ratio, curve)
+        if _is_same(rank, own):
+            yield (low, high), any(_is_same(ratio, knot.at) for knot in curve)
+        else:
+            yield ((low, 1.0) if rank < own else (0.0, high)), False
 
 
-def _rising(curve: Sequence[Point]) -> tuple[Point, ...]:
+def _knot(*points: Point) -> Knot:
+    """Measurements at one ratio, as an interval that holds them: no share is below 0."""
+    estimates = [point.estimate for point in points]
+    highs = [1.0 if each.high is None else max(0.0, each.high) for each in estimates]
+    lows = [max(0.0, each.low or 0.0) for each in estimates]
+    is_limit = estimates[0].value is None and max(highs) == 1
+    return Knot(points[0].at, min(lows), max(highs), is_limit)
+
+
+def _curve(knots: Iterable[Knot]) -> tuple[Knot, ...]:
     """From no bottleneck on, as wide as it takes for both ends to rise, as the truth does."""
-    mildest_first = sorted(curve, key=lambda point: -point.at)
-    lows = list(itertools.accumulate((ends_of(p)[0] for p in reversed(mildest_first)), min))
-    highs = itertools.accumulate((ends_of(point)[1] for point in mildest_first), max)
-    risen = [FREE]
-    for point, low, high in zip(mildest_first, reversed(lows), highs, strict=True):
-        end = None if point.estimate.high is None else high
-        risen.append(replace(point, estimate=replace(point.estimate, low=low, high=end)))
-    return tuple(risen)
+    mildest_first = sorted(knots, key=lambda knot: abs(math.log(knot.at)))
+    lows = [*itertools.accumulate((knot.low for knot in reversed(mildest_first)), min)][::-1]
+    highs = itertools.accumulate((knot.high for knot in mildest_first), max)
+    wide = zip(mildest_first, lows, highs, strict=True)
+    free = Knot(1.0, 0.0, 0.0, is_limit=False)
+    return (free, *(knot._replace(low=low, high=high) for knot, low, high in wide))
 
 
-def _ends(ratio: float, mildest_first: tuple[Point, ...]) -> Ends:
-    """On the curve that begins without a bottleneck and ends at the worst that was measured."""
-    for point in mildest_first:
-        if is_same(ratio, point.at):
-            return ends_of(point)
+def _ends(ratio: float, curve: Sequence[Knot]) -> Ends:
+    """On a curve that begins without a bottleneck and ends at the worst that was measured."""
+    for knot in curve:
+        if _is_same(ratio, knot.at):
+            return knot.low, knot.high
     distance = abs(math.log(ratio))
-    for milder, worse in itertools.pairwise(mildest_first):
+    for milder, worse in itertools.pairwise(curve):
         start, end = abs(math.log(milder.at)), abs(math.log(worse.at))
         if distance < end:
-            (low, high), (worse_low, worse_high) = ends_of(milder), ends_of(worse)
-            if worse.estimate.value is None and worse.estimate.high is None:
-                return low, 1.0
+            if worse.is_limit:
+                return milder.low, 1.0
             part = (distance - start) / (end - start)
-            return low + part * (worse_low - low), high + part * (worse_high - high)
-    return ends_of(mildest_first[-1])[0], 1.0
+            low, high = worse.low - milder.low, worse.high - milder.high
+            return milder.low + part * low, milder.high + part * high
+    return curve[-1].low, 1.0

@@ -7,11 +7,10 @@ import contextlib
 import itertools
 import math
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from archfit.advise.budgets import DataTokens, TrainingFlops
 from archfit.advise.plan_request import ANY, SPELT, PlanRequest, VocabularySize
 from archfit.advise.shapes import BudgetTooSmall, RoundedShape, best_shape
 from archfit.spec.counting import Parts
@@ -37,21 +36,24 @@ class Repair:
     params: Parts
 
 
-Way: TypeAlias = Callable[[PlanRequest, float], Iterator[Repair]]
+Way: TypeAlias = Callable[[PlanRequest, float], Repair | None]
 
 
 def repairs_for(request: PlanRequest, needed_rank: float) -> tuple[Repair, ...]:
     """Inputs of at least `needed_rank` dimensions that this data can have and the budget pays."""
-    found: list[Repair] = []
-    for way in _ways(request, needed_rank):
-        with contextlib.suppress(BudgetTooSmall):
-            found += way(request, needed_rank)
-    return tuple(found)
-
-
-def _ways(request: PlanRequest, needed_rank: float) -> tuple[Way, ...]:
+    ways: tuple[Way, ...] = _ways(request)
     if request.rank is not None and request.rank < needed_rank:
-        return (_full_table,)
+        full, ways = replace(request, rank=None), (_full_table,)
+        if full.limit.limit < needed_rank:  # a full table is too small as well
+            found = repairs_for(full, needed_rank)
+            too = "and use a full embedding table"
+            return tuple(replace(each, change=f"{each.change}, {too}") for each in found)
+    repairs = (_repair_by(way, request, needed_rank) for way in ways)
+    return tuple(repair for repair in repairs if repair is not None)
+
+
+def _ways(request: PlanRequest) -> tuple[Way, ...]:
+    """What the data may be made into."""
     if request.patch is not None:
         return (_larger_patch,)
     if request.data is None:
@@ -62,59 +64,66 @@ def _ways(request: PlanRequest, needed_rank: float) -> tuple[Way, ...]:
     return tuple(ways[name] for name in (kind.repairs if kind else ("convolution",)))
 
 
-def _bpe(request: PlanRequest, needed: float) -> Iterator[Repair]:
+def _repair_by(way: Way, request: PlanRequest, needed: float) -> Repair | None:
+    """One whose shape is no wider than its rank; what it saves may make room for more width."""
+    with contextlib.suppress(BudgetTooSmall):
+        while (found := way(request, needed)) and found.shape.width > found.rank_limit:
+            needed = found.shape.width
+        return found
+    return None
+
+
+def _bpe(request: PlanRequest, needed: float) -> Repair | None:
     vocab = bpe_vocab_for(needed)
-    if vocab <= LARGEST_VOCAB:
-        rows = VocabularySize(size=vocab, used=vocab - BYTE_TOKENS)
-        change = f"merge bytes into {vocab:,} tokens (BPE)"
-        options = f"--kind text --vocab {vocab} --out bpe-{vocab}"
-        yield _prepared(request, rows, "bpe", vocab, change, options)
+    if vocab > LARGEST_VOCAB:
+        return None
+    rows = VocabularySize(size=vocab, used=vocab - BYTE_TOKENS)
+    change = f"merge bytes into {vocab:,} tokens (BPE)"
+    options = f"--kind text --vocab {vocab} --out bpe-{vocab}"
+    return _prepared(request, rows, "bpe", vocab, change, options)
 
 
-def _kmer(request: PlanRequest, needed: float) -> Iterator[Repair]:
+def _kmer(request: PlanRequest, needed: float) -> Repair | None:
     assert request.vocabulary is not None
     letters = max(2, request.vocabulary.used - 1)  # one row ends a sequence
-    if letters > LETTERS:
-        return
     k = next(k for k in itertools.count(2) if letters**k >= needed)
-    rows = VocabularySize(size=letters**k + letters + 1, used=letters**k)
-    if k <= LARGEST_KMER and rows.size <= LARGEST_VOCAB:
-        change = f"read {k} letters as one token ({letters**k:,} if all occur)"
-        options = f"--kind fasta --kmer {k} --out {k}-mers"
-        yield _prepared(request, rows, "k-mer", k, change, options)
+    size = letters**k + letters + 1
+    if letters > LETTERS or k > LARGEST_KMER or size > LARGEST_VOCAB:
+        return None
+    change = f"read {k} letters as one token ({letters**k:,} if all occur)"
+    options = f"--kind fasta --kmer {k} --out {k}-mers"
+    rows = VocabularySize(size=size, used=letters**k)
+    return _prepared(request, rows, "k-mer", k, change, options)
 
 
-def _bins(request: PlanRequest, needed: float) -> Iterator[Repair]:
+def _bins(request: PlanRequest, needed: float) -> Repair | None:
     bins = 1 << math.ceil(math.log2(needed))
-    if bins < 1 << 16:
-        rows = VocabularySize(size=bins + 1, used=bins + 1)
-        options = f"--kind series --bins {bins} --out bins-{bins}"
-        yield _prepared(request, rows, "bins", bins, f"round values to {bins:,} bins", options)
+    if bins >= 1 << 16:
+        return None
+    rows = VocabularySize(size=bins + 1, used=bins + 1)
+    options = f"--kind series --bins {bins} --out bins-{bins}"
+    return _prepared(request, rows, "bins", bins, f"round values to {bins:,} bins", options)
 
 
-def _convolution(request: PlanRequest, needed: float) -> Iterator[Repair]:
+def _convolution(request: PlanRequest, needed: float) -> Repair | None:
     vocabulary = request.vocabulary
     assert vocabulary is not None
     size = max(2, math.ceil(needed / vocabulary.used))
-    ranks, option = (size * vocabulary.size, size * vocabulary.used), f"--patch {size}"
     change = f"embed {size} tokens at a time by one convolution of stride {size}"
-    for repair in _grouped(request, size, ranks, "convolution", change, option):
-        wider = repair.shape.width  # fewer positions leave more of the budget for width
-        yield from (repair,) if wider <= repair.rank_limit else _convolution(request, wider)
+    ranks = size * vocabulary.size, size * vocabulary.used
+    return _grouped(request, size, ranks, "convolution", change, f"--patch {size}")
 
 
-def _pixels(request: PlanRequest, needed: float) -> Iterator[Repair]:
+def _pixels(request: PlanRequest, needed: float) -> Repair | None:
     side = math.ceil(math.sqrt(needed))
     size, option = side * side, f"--patch {side * side} --patch-encoding scalar"
     change = f"embed patches of {size} grey levels as numbers ({side} x {side} for a ViT)"
-    for repair in _grouped(request, size, (size, size), "patch", change, option):
-        wider = repair.shape.width
-        yield from (repair,) if wider <= repair.rank_limit else _pixels(request, wider)
+    return _grouped(request, size, (size, size), "patch", change, option)
 
 
 def _grouped(
     request: PlanRequest, size: int, ranks: tuple[int, int], kind: str, change: str, option: str
-) -> Iterator[Repair]:
+) -> Repair | None:
     """Positions of `size` tokens, if a table can predict these and enough fit the context.
 
     `ranks`: the dimensions that enter the embedding, and those in which groups that occur differ.
@@ -123,7 +132,7 @@ def _grouped(
     outputs, context = size * request.vocabulary.size, request.context // size
     is_masked = request.objective == "masked"  # which hides single tokens
     if is_masked or outputs > LARGEST_VOCAB or context < LEAST_POSITIONS:
-        return
+        return None
     repaired = replace(
         request,
         vocabulary=VocabularySize(size=outputs, used=outputs),
@@ -131,25 +140,18 @@ def _grouped(
         context=context,
         is_tied=False,
     )
-    found = best_shape(repaired)
-    shape = found.shape
     folder = request.data.folder if request.data else "DATA"
     inner = "" if request.rank is None else f" --embedding-inner {request.rank}"
     inner += f" --block {request.block}" if request.block != "gpt2" else ""
-    yield Repair(
-        kind=kind,
-        size=size,
-        change=change,
-        command=f"archfit train --data {shlex.quote(folder)} {option}{inner} --depth "
-        f"{shape.depth} --width {shape.width} --heads {shape.heads} --context {context} --out runs",
-        needs="" if request.data else "DATA: what archfit data prepare made of your source",
-        rank_limit=ranks[1],
-        shape=shape,
-        params=found.params,
-    )
+    needs = "" if request.data else "DATA: what archfit data prepare made of your source"
+    found = _repaired(repaired, kind, size, change, "", needs)
+    shape = f"--depth {found.shape.depth} --width {found.shape.width} --heads {found.shape.heads}"
+    command = f"archfit train --data {shlex.quote(folder)} {option}{inner} {shape}"
+    command += f" --context {context} --out runs"
+    return replace(found, command=command, rank_limit=ranks[1])
 
 
-def _larger_patch(request: PlanRequest, needed: float) -> Iterator[Repair]:
+def _larger_patch(request: PlanRequest, needed: float) -> Repair:
     assert request.patch is not None
     *sides, channels = request.patch if len(request.patch) > 1 else (*request.patch, 1)
     factor = (needed / request.input_dimensions) ** (1 / len(sides))
@@ -159,22 +161,15 @@ def _larger_patch(request: PlanRequest, needed: float) -> Iterator[Repair]:
         f"use patches of {_sides(larger)}: {values:,} values (or a stem of convolutions with "
         "non-linearities, which has no such limit)"
     )
-    repair = _repaired(repaired, "patch", values, change, plan_command(repaired))
-    wider = repair.shape.width  # it may be rounded up
-    yield from (repair,) if wider <= repair.rank_limit else _larger_patch(request, wider)
+    return _repaired(repaired, "patch", values, change, plan_command(repaired))
 
 
-def _full_table(request: PlanRequest, needed: float) -> Iterator[Repair]:
-    repaired = replace(request, rank=None)
-    if repaired.limit.limit < needed:  # a full table is too small as well
-        for repair in repairs_for(repaired, needed):
-            yield replace(repair, change=f"{repair.change}, and use a full embedding table")
-        return
-    size = math.ceil(needed)
+def _full_table(request: PlanRequest, needed: float) -> Repair:
+    repaired, size = replace(request, rank=None), math.ceil(needed)
     change = (
         f"use a full embedding table in place of a factorised one (or an inner size of {size:,})"
     )
-    yield _repaired(repaired, "full-rank", size, change, plan_command(repaired))
+    return _repaired(repaired, "full-rank", size, change, plan_command(repaired))
 
 
 def _prepared(
@@ -210,25 +205,25 @@ def _repaired(
 
 def plan_command(request: PlanRequest) -> str:
     """What asks this again on the command line."""
-    words = ["archfit plan", request.budget.option]
-    if request.data is not None:
-        words.append(f"--data {shlex.quote(request.data.folder)}")
-    elif request.vocabulary is not None:
-        words.append(f"--vocab {request.vocabulary.size}")
-    if request.patch is not None:
-        words.append(f"--patch {_sides(request.patch)}")
-    if request.rank is not None:
-        words.append(f"--rank {request.rank}")
-    words.append(f"--context {request.context} --max-depth {request.max_depth}")
-    words += ["--tied"] if request.is_tied else []
-    words += [f"--block {request.block}"] if request.block != "gpt2" else []
-    words += [f"--objective {request.objective}"] if request.objective != "causal" else []
-    words += [f"--multiple-of {request.multiple_of}"] if request.multiple_of else []
-    words.append(f"--family {request.family or ANY}")
-    is_said = isinstance(request.budget, TrainingFlops | DataTokens)
-    if not is_said and request.tokens_per_param != CHINCHILLA_TOKENS:
-        words.append(f"--tokens-per-param {request.tokens_per_param:g}")
-    return " ".join(words)
+    data, vocabulary = request.data, request.vocabulary
+    is_said = request.budget.kind in ("flops", "tokens")
+    is_usual = is_said or request.tokens_per_param == CHINCHILLA_TOKENS
+    options = {
+        "data": shlex.quote(data.folder) if data else None,
+        "vocab": vocabulary.size if vocabulary and not data else None,
+        "patch": _sides(request.patch) if request.patch else None,
+        "rank": request.rank,
+        "context": request.context,
+        "max-depth": request.max_depth,
+        "tied": "" if request.is_tied else None,
+        "block": request.block if request.block != "gpt2" else None,
+        "objective": request.objective if request.objective != "causal" else None,
+        "multiple-of": request.multiple_of,
+        "family": request.family or ANY,
+        "tokens-per-param": None if is_usual else f"{request.tokens_per_param:g}",
+    }
+    words = (f"--{name} {value}".rstrip() for name, value in options.items() if value is not None)
+    return " ".join(("archfit plan", request.budget.option, *words))
 
 
 def _sides(patch: tuple[int, ...]) -> str:

@@ -11,13 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
-from archfit.advise.budgets import BlockParams, TotalParams, TrainingMinutes, WeightBytes
-from archfit.advise.law import WEIGHTS, IdealShape, solve
+from archfit.advise.budgets import Budget, TrainingMinutes
+from archfit.advise.law import WEIGHTS
 from archfit.advise.plan_request import PlanRequest
-from archfit.advise.prior import CLOSE, DepthCost, DepthOutlook, FamilyPrior, family_prior, outlook
-from archfit.advise.prior_runs import LEAST_SIZE
-from archfit.advise.surface import NEW, USUAL_TOKENS, Posterior
-from archfit.spec.architecture import BlockFamily
+from archfit.advise.prior import DepthCost, DepthOutlook, Knowledge, family_prior
 from archfit.spec.counting import Parts
 from archfit.spec.search import bisect_rising, first_whole
 
@@ -36,9 +33,7 @@ GPU_MULTIPLE = 8  # numbers of 16 bits that the matrix units of a GPU read at on
 TOO_LARGE = 1e6  # what weights that do not fit their room cost, in slacks
 NEIGHBOURS = 3  # multiples to either side that are tried
 LEAST_WIDTH = 16
-UNSEEN = 2.0  # times the deepest network that was seen: so deep larger ones may want to be
 LEAST_RATIO = 2  # of width to depth, where nobody has measured less
-LEAST_TOKENS = 1.0  # a parameter: the fewest at which networks of equal size were compared
 DEEPEST = 1 << 20  # layers: more than any budget buys at twice their width
 TABLES_AT_MOST = 2  # times the blocks: networks of the atlas have tables of no more than half
 
@@ -74,88 +69,15 @@ class BestShape:
     tokens: float  # a parameter, that its depth was chosen for
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Knowledge:
-    """What depths are chosen by: the prior of a family, or what runs on the data made of it."""
-
-    prior: FamilyPrior
-    posterior: Posterior
-    kind: int  # that is asked about
-    deepest: int  # network that was seen
-    largest: float  # parameters
-    own_runs: int = 0  # on the data themselves
-
-    @classmethod
-    def of_family(cls, family: str | None, block: BlockFamily = "gpt2") -> "Knowledge":
-        """Without runs on the data."""
-        return cls.of_prior(family_prior(family, block))
-
-    @classmethod
-    def of_prior(cls, prior: FamilyPrior) -> "Knowledge":
-        """What a prior says of one more kind."""
-        return cls(
-            prior=prior,
-            posterior=prior.posterior,
-            kind=NEW,
-            deepest=prior.deepest,
-            largest=prior.largest,
-        )
-
-    def outlook(
-        self,
-        size: float,
-        deepest: float,
-        tokens_per_param: float = USUAL_TOKENS,
-        cost: DepthCost | None = None,
-        most: float | None = None,
-    ) -> DepthOutlook:
-        """Depths at a size, up to one; nothing is asked below what was fitted.
-
-        No depth is chosen beyond `most`, where that is less, or beyond what was seen; what is lost
-        by that counts. In networks larger than any that was seen the best may be deeper than all.
-        """
-        seen = self.deepest * (UNSEEN if size > max(self.largest, self.prior.largest) else 1.0)
-        end = max(1.0 + 1e-9, min(float(self.deepest), deepest, deepest if most is None else most))
-        return outlook(
-            self.posterior,
-            max(size, LEAST_SIZE),
-            (1.0, end, min(seen, deepest)),
-            close=CLOSE / self.prior.level(size),
-            cost=cost,
-            training=self.prior.training(self.kind, self.tokens_told_of(size, tokens_per_param)),
-        )
-
-    def tokens_told_of(self, size: float, tokens_per_param: float) -> float:
-        """The same tokens, unless so few say nothing of depths.
-
-        The fewest are those of LEAST_SIZE parameters on the usual tokens, brought to this size, and
-        those at which networks were ever compared.
-        """
-        patience = self.posterior.surface.patience
-        least = USUAL_TOKENS * math.pow(min(1.0, LEAST_SIZE / size), 1 / patience)
-        return max(least, LEAST_TOKENS, tokens_per_param)
-
-
 def cost(request: PlanRequest, depth: float, width: float) -> float:
     """What a shape takes of the budget."""
     sizes = request.sizes(depth, width)
-    return sizes.block_matrices if isinstance(request.budget, BlockParams) else sizes.total
-
-
-def parts(request: PlanRequest, shape: RoundedShape) -> Parts:
-    """All parameters of a rounded shape by where they are."""
-    sizes = request.sizes(shape.depth, shape.width)
-    return Parts(
-        blocks=int(sizes.block_matrices),
-        biases_and_norms=int(sizes.biases_and_norms),
-        embedding=int(sizes.embedding),
-        total=int(sizes.total),
-    )
+    return sizes.block_matrices if request.budget.kind == "block_params" else sizes.total
 
 
 def best_shape(request: PlanRequest, knowledge: Knowledge | None = None) -> BestShape:
     """The shape of least expected loss that the budget buys."""
-    known = knowledge or Knowledge.of_family(request.family, request.block)
+    known = knowledge or family_prior(request.family, request.block)
     request = replace(request, max_depth=min(request.max_depth, known.deepest))  # rounded, too
     sized, slowness, of_depth = _sized_by_time(request, known)
     least = _least_width(sized)
@@ -173,12 +95,18 @@ def best_shape(request: PlanRequest, knowledge: Knowledge | None = None) -> Best
     found = known.outlook(size, deepest, tokens, slowness, most)
     shape = shape_of_depth(sized, found.depth)
     shape = shape_of_depth(of_depth(shape.depth), shape.depth) if slowness else shape
+    stored = sized.sizes(shape.depth, shape.width)
     return BestShape(
         shape=shape,
-        params=parts(sized, shape),
+        params=Parts(
+            blocks=int(stored.block_matrices),
+            biases_and_norms=int(stored.biases_and_norms),
+            embedding=int(stored.embedding),
+            total=int(stored.total),
+        ),
         size=size,
         outlook=found,
-        level=known.prior.level(size),
+        level=known.level(size),
         tokens=known.tokens_told_of(size, tokens),
     )
 
@@ -228,7 +156,7 @@ def _sized_by_time(
         return request.sizes(depth, width).total
 
     middle = size(4.0)
-    slope = known.prior.slope(middle)
+    slope = known.slope(middle)
 
     def slowness(depth: float) -> float:
         return slope * math.log(size(depth) / middle)
@@ -236,16 +164,10 @@ def _sized_by_time(
     def sized(depth: float) -> PlanRequest:
         if (params := round(size(depth))) < 1:
             raise BudgetTooSmall(f"{budget} train no network; use more --minutes")
-        return replace(request, budget=TotalParams(params=params))
+        return replace(request, budget=Budget(kind="params", amount=params))
 
     found = known.outlook(middle, request.max_depth, budget.tokens_per_param, slowness)
     return sized(found.depth), slowness, sized
-
-
-def ideal_for(request: PlanRequest, rank_limit: float) -> IdealShape:
-    """The shape on the papers' law that the budget buys, for an input of at most this rank."""
-    params = request.budget.params  # type: ignore[union-attr]
-    return solve(lambda shape: cost(request, shape.depth, shape.width), params, rank_limit)
 
 
 def width_of_depth(request: PlanRequest, depth: float) -> float:
@@ -273,7 +195,7 @@ def _candidates(request: PlanRequest, wanted: float) -> Iterator[tuple[float, Ro
             far = _beyond(abs(taken / budget - 1) / SIZE_SLACK, OFF_SIZE)
             far += _beyond(abs(depth - wanted) / near, OFF_DEPTH)
             far += _oddness(head_dim, width, budget)
-            if isinstance(request.budget, WeightBytes) and taken > budget:
+            if request.budget.kind == "bytes" and taken > budget:
                 far += TOO_LARGE
             heads = width // head_dim
             yield far, RoundedShape(depth=depth, width=width, heads=heads, head_dim=head_dim)

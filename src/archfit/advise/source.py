@@ -85,15 +85,12 @@ def family_of(data: PreparedData, names: Sequence[str]) -> str | None:
         vocabulary = data.vocabulary()
         is_dna = isinstance(vocabulary, Kmers) and vocabulary.is_of_nucleotides
         return "DNA" if is_dna else "protein"
-    if kind in ("text", "bytes") and 2 * sum(_suffix(name) in CODE for name in names) > len(names):
-        return "code"
-    return FAMILIES.get(str(kind))
-
-
-def _suffix(name: str) -> str:
-    """Of a file, without that of its compression."""
-    suffixes = [suffix for suffix in Path(name.lower()).suffixes if suffix not in COMPRESSED]
-    return suffixes[-1] if suffixes else ""
+    suffixes = [
+        [suffix for suffix in Path(name.lower()).suffixes if suffix not in COMPRESSED]
+        for name in names
+    ]
+    is_code = 2 * sum(bool(CODE.intersection(each[-1:])) for each in suffixes) > len(names)
+    return "code" if kind in ("text", "bytes") and is_code else FAMILIES.get(str(kind))
 
 
 def facts_of(data: PreparedData, source: str | None = None) -> DataFacts:

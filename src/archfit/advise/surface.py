@@ -20,7 +20,7 @@ which depths may be best.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
@@ -34,13 +34,7 @@ REACH = 3.0  # in ln size
 TERMS = 5
 LEVEL_STD = 5.0  # of a free level, in ln loss
 NUGGET = 1e-10
-# Where a fit begins, and how far from it logarithms of spreads are likely: a factor of 4.5.
-USUAL_MEAN = (0.02, 0.003, 0.004, 0.03, 0.008)
-USUAL_SPREAD = (0.02, 0.005, 0.01, 0.02, 0.005)
-USUAL_WAVE = (0.015, 0.5, 0.5, 0.003)  # its size, lengths in s and ln depth, and the misfit
-USUAL_CENTRE = (2.0, 0.25)  # ln depth at 1M parameters; its growth as in Levine et al. 2020
-USUAL_FADING, USUAL_HURRY, USUAL_PATIENCE = 0.24, 1.2, 0.5
-LIKELY_FACTOR = 1.5
+LIKELY_FACTOR = 1.5  # how far from the usual logarithms of spreads are likely: a factor of 4.5
 LIKELY_LAST = 0.7, 0.03, 0.03, 0.4, 0.3  # centre, growth, fading, hurry, patience
 USUAL_TOKENS = 20.0  # a parameter
 LAST = "centre", "growth", "fading", "hurry", "patience"
@@ -61,29 +55,24 @@ class Training(NamedTuple):
 USUAL = Training()
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, slots=True)
-class Places:
-    """Networks on the surface."""
-
-    params: Reals  # ln(parameters / 1M)
-    sizes: Reals  # the same, tokens considered
-    depths: Reals  # ln
-    kinds: Reals  # numbers of kinds of one family
-    llama: Reals  # 1 with Llama's blocks, 0 with GPT-2's
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Observed:
-    """Runs on kinds of one family of data."""
+class Places:
+    """Networks on the surface, of kinds of one family of data."""
 
     sizes: Reals  # ln(parameters / 1M)
     tokens: Reals  # ln(tokens a parameter / 20)
     depths: Reals  # ln
+    kinds: Reals  # which kind of the family each is of, by number
+    llama: Reals  # 1 with Llama's blocks, 0 with GPT-2's
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Observed(Places):
+    """Runs there."""
+
     losses: Reals  # ln
     variances: Reals  # of those, by seeds
     levels: Reals  # a column for each free level: networks that share one, or powers of the size
-    kinds: Reals  # which kind of the family each is of, by number
-    llama: Reals  # 1 with Llama's blocks, 0 with GPT-2's
 
     @cached_property
     def free(self) -> Reals:
@@ -100,7 +89,7 @@ def of_sizes(sizes: Reals, tokens: Reals) -> Reals:
 
 def joined(kinds: Sequence[Observed]) -> Observed:
     """Kinds of one family, numbered as they come, each with its own levels."""
-    names = ("sizes", "tokens", "depths", "losses", "variances", "llama")
+    names = [field.name for field in fields(Observed) if field.name not in ("levels", "kinds")]
     columns = {name: np.concatenate([getattr(kind, name) for kind in kinds]) for name in names}
     numbers = np.repeat(np.arange(len(kinds)), [len(kind.sizes) for kind in kinds])
     levels = np.zeros((len(numbers), sum(kind.levels.shape[1] for kind in kinds)))
@@ -131,39 +120,32 @@ class Surface:
     weights: tuple[float, ...]  # of the scales
     kinship: float  # what kinds of one family share of the spread
 
-    def places(self, observed: Observed) -> Places:
-        """Where runs are on the surface."""
-        sizes = observed.sizes + self.patience * observed.tokens
-        return Places(
-            params=observed.sizes,
-            sizes=sizes,
-            depths=observed.depths,
-            kinds=observed.kinds,
-            llama=observed.llama,
-        )
+    def told(self, places: Places) -> Reals:
+        """s of the formula: sizes, tokens considered."""
+        return places.sizes + self.patience * places.tokens
 
     def terms(self, places: Places) -> Reals:
         """Those that coefficients multiply, a row a network."""
-        sizes = places.sizes
+        sizes = self.told(places)
         z = places.depths - (self.centre + self.growth * sizes)
-        faded, t = np.exp(-self.fading * places.params), REACH * np.tanh(sizes / REACH)
+        faded, t = np.exp(-self.fading * places.sizes), REACH * np.tanh(sizes / REACH)
         hurried, shallow = np.exp(-self.hurry * sizes), np.exp(-z)
         return np.asarray(faded * np.array([z, z * z, z * hurried, shallow, t * shallow])).T
 
     def middle(self, places: Places) -> Reals:
         """The mean over kinds, at a scale of 1."""
         plain, added = (self.terms(places) @ np.array([self.mean, self.llama]).T).T
-        share = places.llama / (1 + np.exp(places.sizes) / ALIKE)
+        share = places.llama / (1 + np.exp(self.told(places)) / ALIKE)
         return np.asarray(plain + share * added)
 
     def covariance(self, some: Places, others: Places) -> Reals:
         """Between networks and others, at a scale of 1."""
         spread = np.array(self.spread) ** 2
         linear = (self.terms(some) * spread) @ self.terms(others).T
-        away = ((some.sizes[:, None] - others.sizes) / self.size_length) ** 2
+        away = ((self.told(some)[:, None] - self.told(others)) / self.size_length) ** 2
         away += ((some.depths[:, None] - others.depths) / self.depth_length) ** 2
         same = some.kinds[:, None] == others.kinds
-        faded = np.exp(-self.fading * (some.params[:, None] + others.params))
+        faded = np.exp(-self.fading * (some.sizes[:, None] + others.sizes))
         wave = np.where(same, faded * self.wave**2 * np.exp(-away / 2), 0.0)
         return np.asarray(np.where(same, 1.0, self.kinship) * linear + wave)
 
@@ -189,11 +171,11 @@ class Surface:
         return float(logs.max() + math.log(np.exp(logs - logs.max()).sum()))
 
     def _solved(self, observed: Observed) -> "tuple[_Solved, ...]":
-        places, found = self.places(observed), []
-        shared = self.covariance(places, places)
+        found = []
+        shared = self.covariance(observed, observed)
         alone = observed.free + np.diag(observed.variances + self.misfit**2)
-        terms = self.terms(places)
-        middle, kin = self.middle(places), self.kinship * terms * np.array(self.spread) ** 2
+        terms = self.terms(observed)
+        middle, kin = self.middle(observed), self.kinship * terms * np.array(self.spread) ** 2
         for scale in SCALES:
             root = np.asarray(np.linalg.cholesky(scale**2 * shared + alone), dtype=float)
             sides = np.column_stack([observed.losses - scale * middle, scale**2 * kin])
@@ -250,11 +232,13 @@ class Posterior:
         """
         random = np.random.default_rng(0)
         ones = np.ones(len(depths))
-        params = math.log(size / 1e6) * ones
-        tokens = math.log(training.tokens_per_param / USUAL_TOKENS)
-        sizes, kinds = params + self.surface.patience * tokens, training.kind * ones
-        llama = float(training.is_llama) * ones
-        places = Places(params=params, sizes=sizes, depths=np.log(depths), kinds=kinds, llama=llama)
+        places = Places(
+            sizes=math.log(size / 1e6) * ones,
+            tokens=math.log(training.tokens_per_param / USUAL_TOKENS) * ones,
+            depths=np.log(depths),
+            kinds=training.kind * ones,
+            llama=float(training.is_llama) * ones,
+        )
         counts = random.multinomial(count, self.weights)
         parts = [
             self._drawn(at, places, random.standard_normal((some, len(depths))))
@@ -273,7 +257,7 @@ class Posterior:
             own = own - terms @ certainty @ terms.T
         elif self.observed is not None:
             solved = self.solved[at]
-            cross = scale**2 * surface.covariance(places, surface.places(self.observed))
+            cross = scale**2 * surface.covariance(places, self.observed)
             known = solved.inverse @ cross.T
             mean = mean + solved.left @ known
             own = own - known.T @ known
@@ -282,11 +266,29 @@ class Posterior:
         return np.asarray(mean + normal @ root)
 
 
+USUAL_SURFACE = Surface(  # where a fit begins
+    centre=2.0,
+    growth=0.25,  # as in Levine et al. 2020
+    fading=0.24,
+    hurry=1.2,
+    patience=0.5,
+    mean=(0.02, 0.003, 0.004, 0.03, 0.008),
+    llama=(0.0,) * TERMS,
+    spread=(0.02, 0.005, 0.01, 0.02, 0.005),
+    wave=0.015,
+    size_length=0.5,
+    depth_length=0.5,
+    misfit=0.003,
+    weights=(1 / len(SCALES),) * len(SCALES),
+    kinship=0.5,
+)
+
+
 def fit_surface(families: Sequence[Observed], start: Surface | None = None) -> Surface:
     """The surface under which these families are most likely, weakly held to the usual one."""
     from scipy.optimize import minimize
 
-    usual = _usual()
+    usual = _numbers(USUAL_SURFACE)
     likely = np.full(len(usual), LIKELY_FACTOR)
     likely[-len(LIKELY_LAST) :] = LIKELY_LAST
 
@@ -302,13 +304,6 @@ def fit_surface(families: Sequence[Observed], start: Surface | None = None) -> S
     options = {"maxiter": 200, "maxfun": 10**5, "eps": 1e-6, "ftol": 1e-8}
     found = minimize(cost, begin, method="L-BFGS-B", bounds=ends, options=options)
     return _surface(found.x)
-
-
-def _usual() -> Reals:
-    spread, wave = np.log(USUAL_SPREAD), np.log(USUAL_WAVE)
-    mean = np.array(USUAL_MEAN) / UNIT
-    last = *USUAL_CENTRE, USUAL_FADING, USUAL_HURRY, USUAL_PATIENCE
-    return np.concatenate([mean, spread, np.zeros(TERMS), wave, np.zeros(len(SCALES)), last])
 
 
 def _numbers(surface: Surface) -> Reals:
@@ -339,16 +334,16 @@ def _surface(numbers: Reals) -> Surface:
     )
 
 
-def rounded(surface: Surface, digits: int = 6) -> Surface:
+def short(number: float) -> float:
     """With as many digits as a file keeps."""
+    return float(f"{number:.6g}")
 
-    def short(number: float) -> float:
-        return float(f"{number:.{digits}g}")
 
+def rounded(surface: Surface) -> Surface:
+    """With short numbers."""
     found: dict[str, Any] = {
-        field.name: tuple(map(short, part)) if isinstance(part, tuple) else short(part)
-        for field in fields(surface)
-        for part in [getattr(surface, field.name)]
+        name: tuple(map(short, part)) if isinstance(part, tuple) else short(part)
+        for name, part in asdict(surface).items()
     }
-    weights = found["weights"][:-1]
+    *weights, _ = found["weights"]
     return Surface(**found | {"weights": (*weights, 1 - math.fsum(weights))})

@@ -22,7 +22,7 @@ from archfit.advise.plan_request import SPELT, TEXT_VOCAB
 from archfit.advise.prior import FAR, TEXT, DepthOutlook, family_prior, known_families
 from archfit.advise.prior_runs import LEAST_SIZE
 from archfit.advise.redundancy import Redundancy, attention_redundancy, rank_redundancy
-from archfit.advise.shapes import GPU_MULTIPLE, LARGE, TABLES_AT_MOST, Knowledge
+from archfit.advise.shapes import GPU_MULTIPLE, LARGE, TABLES_AT_MOST
 from archfit.audit.model import TABLES, Model, Stack
 from archfit.spec.architecture import BlockFamily
 from archfit.spec.packed import packed_table
@@ -262,9 +262,9 @@ def _known(
 ) -> tuple[DepthOutlook, float, bool]:
     """What is known of depths, bits per byte of a good network, and whether nobody has looked."""
     size = 2 ** (step / SIZES_A_DOUBLING)
-    known = replace(Knowledge.of_family(family, block), deepest=deepest)
+    known = replace(family_prior(family, block), deepest=deepest)
     found = known.outlook(size, math.inf, tokens)
-    return found, known.prior.level(size), size > FAR * known.largest
+    return found, known.level(size), size > FAR * known.largest
 
 
 def good_depths() -> Iterator[tuple[float, DepthOutlook]]:

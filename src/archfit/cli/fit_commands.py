@@ -65,7 +65,7 @@ def _report(folders: list[Path], out: Path) -> Document:
     advices = [folder for folder in folders if (folder / ADVICE).is_file()]
     if advices:
         refuse_if(len(folders) > 1, "report-advice", folder=advices[0])
-        from archfit.advise.stored import read_advice
+        from archfit.advise.advice import read_advice
         from archfit.journey import advice_of
 
         advice, stored = read_advice(advices[0])

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from archfit.advise.advice import Advice
 from archfit.advise.measure import least_tokens
 from archfit.advise.prior import DepthOutlook, family_prior
-from archfit.advise.shapes import Knowledge, best_shape
+from archfit.advise.shapes import best_shape
 from archfit.report.document import Command, Document, Figure, Section, Table, facts, said
 from archfit.report.plan_document import (
     confidence,
@@ -99,7 +99,7 @@ def _why(advice: Advice) -> Iterator[str | Figure]:
     """The prior, the ladder and what both decide, each as a sentence and a figure."""
     plan, runs = advice.plan, advice.runs
     prior = family_prior(plan.request.family, plan.request.block)
-    outlook = best_shape(plan.request, Knowledge.of_prior(prior)).outlook
+    outlook = best_shape(plan.request).outlook
     before, now = _as_good(outlook), _as_good(plan.best.outlook)
     yield f"Networks on other data say {before}."
     for size in sorted({run.size for run in runs}):

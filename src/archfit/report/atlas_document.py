@@ -113,7 +113,7 @@ class AtlasView:
 
 def rule_depths(size: int) -> dict[str, float]:
     """What others advise for this many parameters, as if all were in blocks."""
-    facts = NetworkFacts(block_params=size, rank_limit=size, vocab=0, is_text=True, is_vision=False)
+    facts = NetworkFacts(block_params=size, rank_limit=size, is_text=True, is_vision=False)
     advice = {each.name: each.depth for each in all_advice(facts)}
     return {name: max(1.0, depth) for name in RULES if (depth := advice[name]) is not None}
 

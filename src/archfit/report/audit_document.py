@@ -47,10 +47,7 @@ def audit_document(models: Sequence[AuditResult]) -> Document:
 
 def audit_json(result: AuditResult) -> dict[str, Any]:
     """What --json prints of one model."""
-    measured, findings = None, []
-    for finding in result.findings:
-        share = finding.redundancy
-        findings.append(asdict(finding) | {"redundancy": share and share.as_json()})
+    measured, findings = None, [asdict(finding) for finding in result.findings]
     if result.spectrum is not None:
         points = [{"index": at, "singular_value": value} for at, value in result.spectrum.points()]
         measured = json_of("spectrum", result.spectrum, points=points)

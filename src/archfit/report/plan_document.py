@@ -7,11 +7,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from archfit.advise.advisers import Advice, evidence_against
-from archfit.advise.budgets import BlockParams, TotalParams, TrainingMinutes
+from archfit.advise.budgets import Budget, TrainingMinutes
 from archfit.advise.law import DEEPEST_TRAINED
 from archfit.advise.plan_request import PlanOptions
 from archfit.advise.planner import Plan
-from archfit.advise.prior import OURS, DepthOutlook, rule_regrets, shipped_prior
+from archfit.advise.prior import OURS, DepthOutlook, shipped_prior
 from archfit.report.document import Command, Document, Figure, Section, Table, json_of, said
 from archfit.report.theory_document import bounds_figure
 from archfit.spec.rates import EPOCHS
@@ -46,7 +46,7 @@ def plan_document(plan: Plan) -> Document:
 def why_sections(plan: Plan) -> tuple[Section, ...]:
     """What stands behind the answer: also what others advise, and what speaks against us."""
     shaped = [advice for advice in plan.advice if named_shape(advice)]
-    lost = f"{rule_regrets()[OURS]:.3f}"
+    lost = f"{shipped_prior().rules[OURS]:.3f}"
     ours = ("archfit", f"{plan.shape.depth} x {plan.shape.width}", lost, "", "this plan")
     table = Table.of("advisers", shaped, shape=named_shape)
     opinions = (said("plan.opinion", advice) for advice in plan.advice if advice not in shaped)
@@ -77,8 +77,9 @@ def confidence(plan: Plan) -> Iterator[str]:
 def total_words(plan: Plan) -> str:
     """How large the network is, also beside its budget where that is of parameters."""
     budget, beside = plan.request.budget, ""
-    if isinstance(budget, TotalParams) and abs(plan.params.total / budget.params - 1) >= NOTABLE:
-        more = plan.params.total / budget.params - 1
+    wanted = budget.amount if isinstance(budget, Budget) and budget.kind == "params" else None
+    if wanted is not None and abs(plan.params.total / wanted - 1) >= NOTABLE:
+        more = plan.params.total / wanted - 1
         beside = f" ({100 * abs(more):.1f} % {'more' if more > 0 else 'fewer'})"
     output = "shared with the output" if plan.request.is_tied else "and output layer"
     return said("plan.size", plan.params, beside=beside, output=output)
@@ -101,7 +102,7 @@ def _next(plan: Plan) -> Iterator[str]:
 def _advised_options(plan: Plan) -> str:
     """As `archfit advise` takes them: blocks alone are no budget, and minutes say of what."""
     request, usual, option = plan.request, PlanOptions(), plan.request.budget.option
-    if isinstance(request.budget, BlockParams):
+    if request.budget.kind == "block_params":
         option = f"--params {float(f'{plan.params.total:.3g}'):.0f}"
     option = re.sub(r"\b\d{4,}\b", lambda number: written_size(int(number[0])), option)
     if isinstance(request.budget, TrainingMinutes):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import TypeVar
 
-from archfit.advise.speed import known_speed
+from archfit.advise.budgets import known_speed
 from archfit.fit.noise import LEAST_DEGREES
 from archfit.report.document import Command, Document, Section, Table, facts, json_of, said
 from archfit.spec import Factorised, RunRecord, RunSpec, to_json

@@ -10,9 +10,8 @@ import altair
 from archfit.advise.backtest import Backtest
 from archfit.advise.ladder import LadderRun, knowledge
 from archfit.advise.planner import Plan
-from archfit.advise.prior import CLEAR, CLOSE, DRAWS, DepthOutlook, FamilyPrior, family_prior
+from archfit.advise.prior import CLEAR, CLOSE, DRAWS, DepthOutlook, Knowledge, family_prior
 from archfit.advise.prior_runs import LEAST_SIZE
-from archfit.advise.shapes import Knowledge
 from archfit.fit.best_depth import DepthCurve
 from archfit.report.charts import look
 from archfit.report.charts.look import Ends, Frame, Panel, Row, Rows
@@ -60,7 +59,7 @@ def depth_chart(plan: Plan, before: DepthOutlook | None, page: Layout) -> Panel:
     return look.panel("plan-depth", rows, frame, page.for_panels(1), MARKS)
 
 
-def ladder_chart(runs: Sequence[LadderRun], prior: FamilyPrior, page: Layout) -> Panel:
+def ladder_chart(runs: Sequence[LadderRun], prior: Knowledge, page: Layout) -> Panel:
     """Bits per byte over depth, a curve a size; points are means over seeds, the best marked."""
     known = knowledge(prior, runs)
     means: list[Row] = []
@@ -79,7 +78,7 @@ def ladder_chart(runs: Sequence[LadderRun], prior: FamilyPrior, page: Layout) ->
         # Over depth as all that is known has it, at the level of these runs.
         depths = [float(run.depth) for run in own]
         grid = np.geomspace(min(depths), max(depths), POINTS)
-        training = known.prior.training(known.kind, own[0].tokens_per_param)
+        training = known.training(own[0].tokens_per_param)
         draws = known.posterior.draws(own[0].size, np.array([*grid, *depths]), DRAWS, training)
         drawn = draws.mean(axis=0)
         bits = np.exp(drawn[:POINTS] + np.mean([math.log(r.bits) for r in own] - drawn[POINTS:]))
@@ -95,7 +94,7 @@ def prior_chart(plan: Plan, runs: Sequence[LadderRun], page: Layout) -> Panel:
     """The depth of least expected loss over size, and the depths that are expected to lose hardly
     more: by what other data say, and with these runs."""
     prior = family_prior(plan.request.family, plan.request.block)
-    known = {"other data": Knowledge.of_prior(prior)}
+    known = {"other data": prior}
     known |= {"with your data": knowledge(prior, runs)} if runs else {}
     size, deepest = plan.best.size, plan.best.outlook.regrets[-1][0]
     rows: list[Row] = []
