@@ -48,6 +48,8 @@ def audit_document(models: Sequence[AuditResult]) -> Document:
 def audit_json(result: AuditResult) -> dict[str, Any]:
     """What --json prints of one model."""
     measured, findings = None, [asdict(finding) for finding in result.findings]
+    for share in (finding["redundancy"] for finding in findings if finding["redundancy"]):
+        del share["source"]  # the evidence names it
     if result.spectrum is not None:
         points = [{"index": at, "singular_value": value} for at, value in result.spectrum.points()]
         measured = json_of("spectrum", result.spectrum, points=points)
