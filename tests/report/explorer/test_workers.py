@@ -19,7 +19,7 @@ from archfit.report.explorer.workers import (
 )
 
 LIMITS = BOUNDS._replace(seconds=0.3, wall_seconds=30, most_waiting=1, wait_seconds=60)
-QUICK = BOUNDS.first
+(QUICK,) = BOUNDS.first
 SLOW = QUICK._replace(  # eight seconds: a search for the length that lemma 7 asks for
     query=tuple(
         {

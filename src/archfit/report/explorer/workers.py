@@ -31,7 +31,8 @@ class PoolLimits(NamedTuple):
     """What a pool of processes answers, and how much it takes on."""
 
     paths: tuple[str, ...]
-    first: Question  # what a process asks itself before others may, to load what answers need
+    first: tuple[Question, ...]  # that a process asks itself before others may ask: what takes
+    # long to load, and is then there, would on a busy machine be ended at each question
     processes: int = 1
     most_waiting: int = 16  # in line for a process
     seconds: float = api.MOST_SECONDS  # that an answer may compute
@@ -45,14 +46,17 @@ def _charts(*names: str) -> tuple[str, ...]:
 
 # Plans and audits take milliseconds; bounds, which may not, charts and the gallery, and the atlas,
 # which take a second or more to be read, have processes of their own.
-ANSWERS = PoolLimits(("/", "/audit", "/api/plan", "/api/audit"), Question("/"), 2, most_waiting=64)
+ANSWERS = PoolLimits(
+    ("/", "/audit", "/api/plan", "/api/audit"), (Question("/"),), 2, most_waiting=64
+)
 SMALL = (("depth", "2"), ("width", "8"), ("heads", "2"))
-BOUNDS = PoolLimits(("/api/bounds",), Question("/api/bounds", SMALL))
+BOUNDS = PoolLimits(("/api/bounds",), (Question("/api/bounds", SMALL),))
 CHARTS = PoolLimits(
-    ("/gallery", *_charts("depths", "bounds", "models")), Question("/chart/wide/depths")
+    ("/gallery", *_charts("depths", "bounds", "models")),
+    (Question("/chart/wide/depths"), Question("/gallery")),
 )
 ATLAS = PoolLimits(
-    ("/atlas", *_charts("depth", "best-depth", "vocabularies")), Question("/chart/wide/depth")
+    ("/atlas", *_charts("depth", "best-depth", "vocabularies")), (Question("/chart/wide/depth"),)
 )
 POOLS = (ANSWERS, BOUNDS, CHARTS, ATLAS)
 
@@ -77,7 +81,7 @@ def mistake(path: str) -> Response:
     return refusal(path, 500, "archfit made a mistake here; its log has more")
 
 
-def _begin(first: Question | None) -> None:
+def _begin(first: tuple[Question, ...]) -> None:
     """What a process does before it is asked; it ends with the server, however that ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server
     server = parent_process()
@@ -88,11 +92,11 @@ def _begin(first: Question | None) -> None:
         os._exit(0)
 
     threading.Thread(target=end_with_server, daemon=True).start()
-    if first is not None:
-        answer(first)
+    for question in first:
+        answer(question)
 
 
-def one_process(first: Question | None = None) -> ProcessPoolExecutor:
+def one_process(first: tuple[Question, ...] = ()) -> ProcessPoolExecutor:
     """An executor of one process, since one that is ended breaks its executor."""
     return ProcessPoolExecutor(1, get_context("spawn"), _begin, (first,))
 
