@@ -101,6 +101,18 @@ def test_few_depths_without_repeats_take_the_noise_of_the_nearest_size() -> None
     assert depth_curves("x", {1_000_000: few}) == ()
 
 
+def test_a_network_that_failed_to_train_is_on_no_curve() -> None:
+    random = np.random.default_rng(3)
+    small, large = points(60_000, 4.0, random), points(960_000, 4.0, random)
+    fails = DepthPoint(depth=64, params=960_000, losses=(min(p.mean for p in small) + 0.01,))
+    learns = DepthPoint(depth=64, params=960_000, losses=(min(p.mean for p in small) - 0.01,))
+    _, fair = depth_curves("x", {60_000: small, 960_000: large})
+    _, curve = depth_curves("x", {60_000: small, 960_000: [*large, fails]})
+    assert (curve.failed, curve.best) == ((fails,), fair.best)
+    _, other = depth_curves("x", {60_000: small, 960_000: [*large, learns]})
+    assert (other.failed, other.depths[-1]) == ((), 64)
+
+
 def test_nine_of_ten_new_runs_lie_where_they_are_predicted() -> None:
     inside = []
     for trial in range(40):

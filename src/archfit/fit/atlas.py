@@ -225,6 +225,7 @@ def atlas_json(atlas: Atlas, curves: CurvesOfSeries) -> dict[str, object]:
                     {"depth": p.depth, "params": p.params, "bits": p.mean, "seeds": len(p.losses)}
                     for p in curve.points
                 ],
+                "failed": [point.depth for point in curve.failed],
             }
             for curve in own
         ]

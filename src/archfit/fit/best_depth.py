@@ -2,7 +2,8 @@
 
 Networks of one size miss it by some per cent, since widths are whole numbers; their losses are
 brought to it by half the slope of the loss over ln size between best networks: the other half of
-that slope is more tokens, and these have equally many. As in curves.py no form
+that slope is more tokens, and these have equally many. A network that is no better than one of a
+sixteenth of its size failed to train: no smooth curve goes through it. As in curves.py no form
 is chosen: polynomials of degree 2 to 4 take part in as many resamples as the data speak for them,
 and an interval holds what best depths the resamples have. Where few networks were repeated by other
 seeds, what the highest polynomial leaves is the noise.
@@ -21,6 +22,7 @@ from archfit.spec.estimate import Estimate
 LEAST_DEPTHS = 5
 GRID = 241  # depths at which a curve is looked at
 SHARE_OF_SIZE = 0.5  # of that slope; residuals of the atlas say 0.42 with an error of 0.18
+FAILED = 16  # times as large as a network that is better
 LEAST_NOISE = 1e-6  # bits, of data that are learnt by heart
 
 
@@ -39,6 +41,7 @@ class DepthCurve:
 
     size: int
     points: tuple[DepthPoint, ...]  # by depth
+    failed: tuple[DepthPoint, ...]  # networks that are not on the curve
     depths: Reals  # of the grid
     losses: Reals  # the curve there
     errors: Reals  # standard errors of the curve there
@@ -85,6 +88,8 @@ def depth_curves(name: str, sizes: Mapping[int, Sequence[DepthPoint]]) -> tuple[
 
     `name` seeds the resamples.
     """
+    failed = {size: _failed(size, sizes) for size in sizes}
+    sizes = {size: [p for p in some if p not in failed[size]] for size, some in sizes.items()}
     noises = {size: found for size in sizes if (found := _noise(sizes[size])) is not None}
     if not noises:
         return ()
@@ -100,9 +105,15 @@ def depth_curves(name: str, sizes: Mapping[int, Sequence[DepthPoint]]) -> tuple[
     # The change of the least loss over ln size, around each size, at equally many tokens.
     slopes = SHARE_OF_SIZE * np.gradient(least, np.log([*known])) if len(flat) > 1 else 0 * least
     return tuple(
-        _curve(f"{name}/{size}", size, points, float(slope), noise[size])
+        _curve(f"{name}/{size}", size, points, failed[size], float(slope), noise[size])
         for (size, points), slope in zip(known.items(), slopes, strict=True)
     )
+
+
+def _failed(size: int, sizes: Mapping[int, Sequence[DepthPoint]]) -> tuple[DepthPoint, ...]:
+    """Networks that lose more than the best of those so much smaller that training must beat it."""
+    smaller = [point.mean for other in sizes if other * FAILED <= size for point in sizes[other]]
+    return tuple(p for p in sizes[size] if smaller and p.mean > min(smaller))
 
 
 def _noise(points: Sequence[DepthPoint]) -> tuple[float, int] | None:
@@ -135,7 +146,12 @@ def _fit(
 
 
 def _curve(
-    name: str, size: int, points: tuple[DepthPoint, ...], slope: float, noise: tuple[float, int]
+    name: str,
+    size: int,
+    points: tuple[DepthPoint, ...],
+    failed: tuple[DepthPoint, ...],
+    slope: float,
+    noise: tuple[float, int],
 ) -> DepthCurve:
     """The curve, and the best depths of curves that chance might have given instead."""
     fit, grid = _fit(points, size, slope, noise)
@@ -154,6 +170,7 @@ def _curve(
     return DepthCurve(
         size=size,
         points=points,
+        failed=failed,
         depths=depths,
         losses=curve,
         errors=resampled.std(axis=0),

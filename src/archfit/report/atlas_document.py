@@ -17,7 +17,7 @@ from archfit.fit.atlas import (
     foretold_by_fingerprints,
     plain_of_kinds,
 )
-from archfit.fit.best_depth import LEAST_DEPTHS, DepthCurve
+from archfit.fit.best_depth import FAILED, LEAST_DEPTHS, DepthCurve
 from archfit.fit.foretelling import AFTER_TWO, Foretold
 from archfit.fit.noise import LEAST_DEGREES
 from archfit.report.document import (
@@ -293,11 +293,12 @@ def _kind_section(kind: AtlasKind, name: str, curves: Curves) -> Section:
 
 
 def _exceptions_section(view: AtlasView) -> Section:
-    rough = [
-        f"{series.kind}, {_name(series)}, {size_words(curve.size)}"
-        for series, curves in view.curves.items()
-        for curve in curves
-        if curve.explained < EXPLAINED
-    ]
-    told = said("atlas.exceptions", EXPLAINED, "; ".join(rough) or "none")
+    rough, failed = [], []
+    for series, curves in view.curves.items():
+        for curve in curves:
+            name = f"{series.kind}, {_name(series)}, {size_words(curve.size)}"
+            rough += [name] * (curve.explained < EXPLAINED)
+            failed += [f"{name}, {point.depth} layers" for point in curve.failed]
+    words = ("; ".join(names) or "none" for names in (rough, failed))
+    told = said("atlas.exceptions", EXPLAINED, *words, FAILED)
     return Section.of("Exceptions", *[told] * any(view.curves.values()), is_detail=True)

@@ -153,7 +153,7 @@ def _kind_panel(curves: Curves, title: str, layout: Layout, *, above: bool) -> P
         lines += [{"size": name, "depth": float(d), "bits": float(b) - base} for d, b in grid]
         points += [
             {"size": name, "depth": p.depth, "bits": curve.brought(p) - base, "runs": len(p.losses)}
-            for p in curve.points
+            for p in (*curve.points, *curve.failed)
         ]
         bests.append({"size": name, "bits": curve.least - base} | _best_row(curve))
     depths = sorted({p.depth for curve in curves for p in curve.points})
