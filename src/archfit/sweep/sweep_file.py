@@ -34,8 +34,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, get_args, get_type_hints
 
-from archfit.spec import InvalidValue, RunSpec
-from archfit.spec.errors import brief, check_at_least
+from archfit.spec import RunSpec
+from archfit.spec.errors import InvalidValue, brief, check_at_least
 from archfit.spec.run_options import NAMES_OF_FIELD, RunOptions
 from archfit.sweep.sweep import Corpus, Sweep, at_size, block_size, used_corpora
 from archfit.sweep.toml_file import LONGEST_WORD, KeyPath, TomlFile, read_toml, real, whole, word

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from archfit.spec import InvalidValue, open_regular
-from archfit.spec.errors import MOST, check_at_least
+from archfit.spec import open_regular
+from archfit.spec.errors import MOST, InvalidValue, check_at_least
 from archfit.spec.files import LARGEST_SWEEP_FILE
 from archfit.spec.sizes import parse_size
 
