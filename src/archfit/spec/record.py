@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from archfit.spec.errors import InvalidValue, check_at_least, check_choice, check_real
+from archfit.spec.errors import check_at_least, check_choice, check_real, refusal, refuse_if
 from archfit.spec.run import RunSpec
 
 # The version of the arithmetic of training: 1 is that of 0.1; since 2 a GPU sums gradients in a
@@ -106,14 +106,10 @@ class RunRecord:
     def __post_init__(self) -> None:
         check_choice(("finished", "diverged"), status=self.status)
         if (self.status == "diverged") != (self.diverged_at_step is not None):
-            rule = f"with {{diverged_at_step}}={self.diverged_at_step}"
-            way_out = "a diverged run names its step, a finished one has none"
-            raise InvalidValue("status", self.status, rule, way_out)
-        if self.status == "finished" and not self.evaluations:
-            raise ValueError("a finished run has no evaluations; record at least the last one")
+            raise refusal("record-status", self.status, step=self.diverged_at_step)
+        refuse_if(self.status == "finished" and not self.evaluations, "record-empty")
         steps = [evaluation.step for evaluation in self.evaluations]
-        if steps != sorted(set(steps)):
-            raise ValueError(f"evaluations are at steps {steps}; put each once, in order")
+        refuse_if(steps != sorted(set(steps)), "record-order", steps=steps)
         for step in (*steps, self.diverged_at_step or 0):
             check_real(0, self.spec.recipe.steps, step=step)
 

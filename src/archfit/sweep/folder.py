@@ -15,6 +15,7 @@ from pathlib import Path
 
 from archfit import __version__
 from archfit.spec import RunRecord, canonical_json, files, from_json, to_json
+from archfit.spec.errors import refusal
 from archfit.spec.files import SWEEP, write_whole
 from archfit.sweep.sweep import Sweep
 
@@ -40,10 +41,8 @@ def open_sweep(out: Path, wanted: Sweep) -> Sweep:
         if (out / SWEEP).exists():
             before = read_sweep(out / SWEEP)
             if (before.name, before.scale) != (wanted.name, wanted.scale):
-                raise ValueError(
-                    f"{out} holds the sweep {before.name} at scale {before.scale}, and this is "
-                    f"{wanted.name} at scale {wanted.scale}; use another --out"
-                )
+                held = {"held": before.name, "held_scale": before.scale}
+                raise refusal("sweep-other", out=out, name=wanted.name, scale=wanted.scale, **held)
             data = {corpus.hash: corpus for corpus in (*before.data, *wanted.data)}
             specs = dict.fromkeys((*wanted.specs, *before.specs))
             merged = replace(wanted, data=tuple(data.values()), specs=tuple(specs))

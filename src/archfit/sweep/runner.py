@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from archfit.spec import RunSpec, canonical_json
-from archfit.spec.errors import check_at_least, check_choice, check_real
+from archfit.spec.errors import check_at_least, check_choice, check_real, refuse_if
 from archfit.spec.files import SWEEP, discard_checkpoints, is_done, is_held
 from archfit.spec.signals import StopRequest
 
@@ -155,10 +155,7 @@ def end_if_asked(request: StopRequest, out: Path) -> None:
     """
     if request.signal_number is not None:
         raise SweepStopped(request.signal_number)
-    if not (out / SWEEP).is_file():
-        raise ValueError(
-            f"{out} was deleted while the sweep ran, so it ends here; the same command begins anew"
-        )
+    refuse_if(not (out / SWEEP).is_file(), "sweep-deleted", out=out)
 
 
 # ---- workers

@@ -11,7 +11,7 @@ from importlib import resources
 from typing import Any, ClassVar, Literal, get_args
 
 from archfit.spec import RunSpec
-from archfit.spec.errors import check_text
+from archfit.spec.errors import check_text, refusal
 from archfit.spec.run_options import RunOptions
 from archfit.spec.search import first_whole
 
@@ -55,9 +55,7 @@ class Sweep:
             raise ValueError(f"sweep {self.name} has a cell twice; a cell is trained once")
         known = {corpus.hash for corpus in self.data}
         if foreign := {spec.data_hash for spec in self.specs} - known:
-            raise ValueError(
-                f"sweep {self.name} has cells on data {min(foreign)[:16]} that it does not name"
-            )
+            raise refusal("sweep-unnamed", name=self.name, data=min(foreign)[:16])
 
 
 @dataclass(frozen=True, slots=True)

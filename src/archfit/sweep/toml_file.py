@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from archfit.spec import open_regular
-from archfit.spec.errors import MOST, InvalidValue, check_at_least
+from archfit.spec.errors import MOST, InvalidValue, check_at_least, refusal
 from archfit.spec.files import LARGEST_SWEEP_FILE
 from archfit.spec.sizes import parse_size
 
@@ -58,22 +58,15 @@ def read_toml(path: Path) -> TomlFile:
     """The file, read in bounded time and memory; a sentence says why it is none."""
     name, text = path.name, _text(path)
     if overlong := overlong_key_line(text):
-        raise ValueError(
-            f"{name} line {overlong}: a key of over {MOST_KEY_PARTS} parts joined by dots means "
-            "nothing in a sweep file; write a key such as depth"
-        )
+        raise refusal("toml-key", name=name, line=overlong, most=MOST_KEY_PARTS)
     try:
         return TomlFile(name=name, tables=tomllib.loads(text), lines=lines_of_keys(text))
     except tomllib.TOMLDecodeError as problem:
         raise ValueError(f"{name} is not TOML: {problem}; correct that place") from problem
     except RecursionError as problem:
-        raise ValueError(
-            f"{name} is nested too deeply; a sweep file has lists in tables and nothing deeper"
-        ) from problem
+        raise refusal("toml-nested", name=name) from problem
     except ValueError as problem:  # Python refuses to read numbers of thousands of digits
-        raise ValueError(
-            f"{name} holds a number of thousands of digits; write one up to 10^12"
-        ) from problem
+        raise refusal("toml-number", name=name) from problem
 
 
 def _text(path: Path) -> str:

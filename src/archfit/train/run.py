@@ -21,6 +21,7 @@ from archfit.data.loader import Loader
 from archfit.data.prepared import PreparedData
 from archfit.model import Transformer, initialise, parametrisation
 from archfit.spec import Evaluation, FullContext, Machine, RunRecord, RunSpec, Stretch, Timing
+from archfit.spec.errors import refusal
 from archfit.spec.files import discard_checkpoints
 from archfit.spec.record import NUMERICS
 from archfit.train import hardware, run_files
@@ -71,18 +72,15 @@ def training_steps(spec: RunSpec, context: RunContext, watch: Watcher) -> Traini
 
 def check_data(spec: RunSpec, data: PreparedData) -> None:
     """Refuse data that the spec does not speak of."""
-    vocab, added = spec.architecture.input.vocab, spec.architecture.objective == "masked"
-    if data.vocab + added != vocab:
-        mask = ", the mask token counted" if added else ""
-        raise ValueError(
-            f"{data.folder} has a vocabulary of {data.vocab} tokens and the spec one of "
-            f"{vocab}{mask}; use vocab={data.vocab + added}, or other data"
-        )
+    vocab, found = spec.architecture.input.vocab, data.vocab
+    added = spec.architecture.objective == "masked"
+    if found + added != vocab:
+        wanted = f"{vocab}, the mask token counted" if added else vocab
+        about = {"found": found, "wanted": wanted, "usable": found + added}
+        raise refusal("run-vocabulary", folder=data.folder, **about)
     if data.data_hash != spec.data_hash:
-        raise ValueError(
-            f"{data.folder} has data hash {data.data_hash[:16]} and the spec asks for "
-            f"{spec.data_hash[:16]}; give the data that the spec was made for"
-        )
+        hashes = {"found": data.data_hash[:16], "wanted": spec.data_hash[:16]}
+        raise refusal("run-other-data", folder=data.folder, **hashes)
 
 
 def _finished_everywhere(folder: Path, spec: RunSpec, group: ProcessGroup) -> RunRecord | None:

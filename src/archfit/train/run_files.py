@@ -26,7 +26,7 @@ from archfit.data.prepared import sha256
 from archfit.model import Transformer
 from archfit.model.padding import part_inside
 from archfit.spec import Evaluation, RunRecord, RunSpec, Stretch, canonical_json, files, loads
-from archfit.spec.errors import check_at_least, check_real
+from archfit.spec.errors import check_at_least, check_real, refusal, refuse_if
 from archfit.spec.files import CHECKPOINTS, LOG, RECORD, WEIGHTS, flush_folder, write_whole
 from archfit.train.hardware import ProcessGroup, fill, gathered
 from archfit.train.optimiser import AdamW
@@ -48,9 +48,7 @@ def held(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as problem:
-            raise HeldElsewhereError(
-                f"{folder} is being trained by another process; wait for it, or use another --out"
-            ) from problem
+            raise HeldElsewhereError(refusal("run-held", folder=folder)) from problem
         yield
 
 
@@ -63,9 +61,7 @@ def finished_record(folder: Path, spec: RunSpec) -> RunRecord | None:
     """The record of a run that is done, or None."""
     record = files.read_record(folder)
     if record is not None and record.spec.hash != spec.hash:
-        raise ValueError(
-            f"{folder / RECORD} is of another run, {record.spec.name}; delete it to train again"
-        )
+        raise refusal("run-other", path=folder / RECORD, name=record.spec.name)
     return record
 
 
@@ -209,10 +205,8 @@ def load_newest_checkpoint(run: Path, tensors: NamedTensors, spec: RunSpec) -> R
         return _load(newest, tensors, spec)
     except (ValueError, OSError, SafetensorError) as problem:
         earlier = f"step {_step(checkpoints[1])}" if len(checkpoints) > 1 else "the start"
-        raise ValueError(
-            f"the checkpoint {newest} cannot be used: {problem}; delete that folder to go on from "
-            f"{earlier}"
-        ) from problem
+        about = {"folder": newest, "problem": problem, "earlier": earlier}
+        raise refusal("run-checkpoint", **about) from problem
 
 
 def _discard_unfinished(run: Path) -> None:
@@ -308,10 +302,8 @@ def _read_tensors(path: Path, places: dict[str, Stored]) -> None:
 
 
 def _check_is_folder(folder: Path) -> None:
-    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise ValueError(
-            f"{folder} is a file or a link, and checkpoints go into a folder; move it away"
-        )
+    is_other = folder.is_symlink() or (folder.exists() and not folder.is_dir())
+    refuse_if(is_other, "run-no-folder", folder=folder)
 
 
 def _newest_first(folder: Path) -> list[Path]:

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from archfit.model import Transformer
 from archfit.model.layers import HAS_TRITON, WIDEST_FUSED_HEAD, batch_of, token_losses
 from archfit.spec import Architecture, RunSpec, Softmax
+from archfit.spec.errors import refuse_if
 from archfit.train.hardware import ProcessGroup
 from archfit.train.optimiser import AdamW, learning_rate
 
@@ -187,11 +188,7 @@ class Stepper:
             self.shares = None
         self.optimiser.zero_grad()
         torch.cuda.empty_cache()
-        if self.micro_rows == 1:
-            raise ValueError(
-                "one sequence is more than the memory of this device holds; use a smaller network "
-                "or context, or more devices"
-            )
+        refuse_if(self.micro_rows == 1, "run-large-row")
         self.micro_rows = -(-self.micro_rows // 2)
         self.notice(
             f"out of memory: {self.rows} sequences now go through in micro-batches of "

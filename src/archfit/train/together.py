@@ -33,6 +33,7 @@ import torch
 
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunRecord, RunSpec, loads
+from archfit.spec.errors import refusal
 from archfit.spec.gpu_cost import gpu_share
 from archfit.spec.signals import StopRequest, stop_requests
 from archfit.train.hardware import (
@@ -211,10 +212,7 @@ def data_for(spec: RunSpec, datasets: Sequence[PreparedData]) -> PreparedData:
         if data.data_hash == spec.data_hash:
             return data
     there = ", ".join(data.data_hash[:16] for data in datasets)
-    raise ValueError(
-        f"run {spec.name} asks for data {spec.data_hash[:16]}, and --data has {there}; "
-        "give the data that the spec was made for"
-    )
+    raise refusal("run-data", name=spec.name, wanted=spec.data_hash[:16], there=there)
 
 
 class EventWatcher(Watchers):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from archfit.spec import Evaluation, RunRecord, RunSpec, to_json
-from archfit.spec.errors import check_choice
+from archfit.spec.errors import check_choice, refusal
 
 if TYPE_CHECKING:
     from mlflow.entities import Metric
@@ -120,10 +120,7 @@ def trackers(names: Sequence[str], folder: Path, notice: Callable[[str], None]) 
         try:
             importlib.import_module(name)
         except ImportError as problem:
-            raise ValueError(
-                f"tracker {name} needs a library that cannot be imported ({problem}); "
-                "pip install archfit[track]"
-            ) from problem
+            raise refusal("run-tracker", name=name, problem=problem) from problem
     return [Tracker(name, partial(DASHBOARDS[name], folder), notice) for name in names]
 
 
