@@ -50,7 +50,7 @@ def test_every_spec_is_answered_by_how_it_ended(
     data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     released: list[None] = []
-    monkeypatch.setattr("archfit.train.together.release_memory", lambda: released.append(None))
+    monkeypatch.setattr("archfit.train.hardware.release_memory", lambda: released.append(None))
     first, taken, foreign, last = (replace(tiny_spec(data), seed=seed) for seed in range(4))
     foreign = replace(foreign, data_hash="0" * 64)
     with held(tmp_path / taken.name):

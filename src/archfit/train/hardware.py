@@ -130,14 +130,6 @@ class RunContext:
     stop: StopRequest
 
 
-class Stopped(Exception):
-    """A signal asked the run to end; its checkpoint is written."""
-
-    def __init__(self, step: int, signal_number: int) -> None:
-        super().__init__(f"stopped at step {step}; run the same command again to resume")
-        self.signal_number = signal_number
-
-
 @contextlib.contextmanager
 def joined_process_group(device: str) -> Iterator[ProcessGroup]:
     """The processes that torchrun started, or this one alone."""

@@ -24,19 +24,13 @@ from archfit.spec import Evaluation, FullContext, Machine, RunRecord, RunSpec, S
 from archfit.spec.errors import refusal
 from archfit.spec.files import discard_checkpoints
 from archfit.spec.record import NUMERICS
-from archfit.train import hardware, run_files
-from archfit.train.evaluate import (
-    Heldout,
-    HeldoutReplay,
-    bits_per_byte,
-    full_context_loss,
-    heldout_loss,
-)
-from archfit.train.hardware import ProcessGroup, RunContext, Stopped, peak_flops
+from archfit.spec.signals import Stopped
+from archfit.spec.watchers import Progress, Watchers
+from archfit.train import evaluate, hardware, run_files
+from archfit.train.hardware import ProcessGroup, RunContext, peak_flops
 from archfit.train.optimiser import build_optimiser
 from archfit.train.run_files import NamedTensors, RunState
 from archfit.train.step import Stepper, is_fused, steps_that_fit
-from archfit.train.trackers import Progress, Watcher, Watchers
 
 LARGEST_LOSS = 1e5  # nats per token; beyond it a run has diverged, finite or not
 SECONDS_BETWEEN_LOOKS = 0.3  # at the losses of a GPU, which makes it wait
@@ -47,7 +41,7 @@ Pause = Callable[[], bool] | None  # after some steps; whether what there is to 
 TrainingSteps = Generator[Pause, None, RunRecord]  # ends with the record
 
 
-def training_steps(spec: RunSpec, context: RunContext, watch: Watcher) -> TrainingSteps:
+def training_steps(spec: RunSpec, context: RunContext, watch: Watchers) -> TrainingSteps:
     """The run as a generator that pauses often, so that several can take turns."""
     group, folder = context.group, context.out / spec.name
     check_data(spec, context.data)
@@ -124,7 +118,7 @@ def _loader(spec: RunSpec, context: RunContext) -> Loader:
 class TrainingRun:
     """A run in progress: the network, and what it has shown so far."""
 
-    def __init__(self, spec: RunSpec, context: RunContext, watch: Watcher) -> None:
+    def __init__(self, spec: RunSpec, context: RunContext, watch: Watchers) -> None:
         self.spec, self.context, self.watch = spec, context, watch
         self.group, self.folder = context.group, context.out / spec.name
         self.loader = _loader(spec, context)
@@ -155,7 +149,8 @@ class TrainingRun:
         self.stepper = Stepper(called, optimiser, spec, self.group, watch.notice)
         # Alone on a GPU a run queues many steps and looks at them when they are made.
         self.is_queued = self.stepper.is_queued
-        self.evaluation = HeldoutReplay(self.model, self._heldout()) if self.is_queued else None
+        heldout = self._heldout()
+        self.evaluation = evaluate.HeldoutReplay(self.model, heldout) if self.is_queued else None
         self.peak = peak_flops(device, spec.recipe.precision)
         self.tokens_a_step = spec.training_tokens / spec.recipe.steps
         self.unread = torch.zeros(0)  # losses still on their device
@@ -254,7 +249,7 @@ class TrainingRun:
         self.context.data.check_unchanged()  # what it reads may be on the GPU already
         state = self.state
         if self.evaluation is None:
-            loss = heldout_loss(self.model, self._heldout())
+            loss = evaluate.heldout_loss(self.model, self._heldout())
         else:
             queued = self.evaluation()
             yield from self._until_done()
@@ -266,7 +261,7 @@ class TrainingRun:
             step=state.step,
             training_nats_per_token=state.loss_sum / (state.step - before),
             heldout_nats_per_token=loss,
-            heldout_bits_per_byte=bits_per_byte(loss, self.context.data),
+            heldout_bits_per_byte=evaluate.bits_per_byte(loss, self.context.data),
         )
         self.state = replace(state, loss_sum=0.0, evaluations=(*state.evaluations, evaluation))
         if self.group.is_main:
@@ -297,8 +292,8 @@ class TrainingRun:
     def _finish(self, diverged_at: int | None) -> RunRecord:
         full_context = None
         if diverged_at is None and self.spec.recipe.full_context_tokens:
-            loss, tokens = full_context_loss(self.model, self._heldout())
-            bits = bits_per_byte(loss, self.context.data)
+            loss, tokens = evaluate.full_context_loss(self.model, self._heldout())
+            bits = evaluate.bits_per_byte(loss, self.context.data)
             full_context = FullContext(
                 tokens=tokens, heldout_nats_per_token=loss, heldout_bits_per_byte=bits
             )
@@ -323,11 +318,11 @@ class TrainingRun:
         self.watch.finished(record)
         return record
 
-    def _heldout(self) -> Heldout:
+    def _heldout(self) -> evaluate.Heldout:
         rows = self.stepper.micro_rows
         if self.group.device.type == "cuda":  # a captured step keeps its memory for itself
             rows = -(-rows // 4)
-        return Heldout(spec=self.spec, loader=self.loader, group=self.group, rows=rows)
+        return evaluate.Heldout(spec=self.spec, loader=self.loader, group=self.group, rows=rows)
 
     def _progress(self, last_loss: float) -> Progress:
         timing, steps = self._timing(), self.spec.recipe.steps

@@ -35,18 +35,12 @@ from archfit.data.prepared import PreparedData
 from archfit.spec import RunRecord, RunSpec, loads
 from archfit.spec.errors import refusal
 from archfit.spec.gpu_cost import gpu_share
-from archfit.spec.signals import StopRequest, stop_requests
-from archfit.train.hardware import (
-    RunContext,
-    Stopped,
-    TrainSettings,
-    choose_device,
-    joined_process_group,
-    release_memory,
-)
+from archfit.spec.signals import Stopped, StopRequest, stop_requests
+from archfit.spec.watchers import Progress, Watchers
+from archfit.train import hardware
+from archfit.train.hardware import RunContext, TrainSettings, choose_device, joined_process_group
 from archfit.train.run import Pause, TrainingSteps, check_data, training_steps
 from archfit.train.run_files import HeldElsewhereError
-from archfit.train.trackers import Progress, Watcher, Watchers
 
 SECONDS_TO_WAIT = 50e-6  # when every run waits for the GPU
 SHARE_OF_MEMORY = 0.6  # that runs which have ended may keep of a GPU
@@ -109,11 +103,11 @@ class SideBySide:
             total = torch.cuda.get_device_properties(self.device).total_memory
             if torch.cuda.memory_reserved(self.device) < SHARE_OF_MEMORY * total:
                 return
-        release_memory()
+        hardware.release_memory()
 
 
 def train(
-    spec: RunSpec, data: PreparedData, out: Path, settings: TrainSettings, watch: Watcher
+    spec: RunSpec, data: PreparedData, out: Path, settings: TrainSettings, watch: Watchers
 ) -> RunRecord:
     """Train one run in the folder out/NAME and return its record; at once if it is there."""
     (record,) = train_together([spec], data, out, settings, [watch])
@@ -125,7 +119,7 @@ def train_together(
     data: PreparedData,
     out: Path,
     settings: TrainSettings,
-    watchers: Sequence[Watcher],
+    watchers: Sequence[Watchers],
 ) -> list[RunRecord]:
     """The records of all specs, in their order; `watchers` has one for each.
 
