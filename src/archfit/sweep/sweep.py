@@ -3,20 +3,19 @@
 And the widths that give cells of different depths or vocabularies the same size.
 """
 
-import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib import resources
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from archfit.spec import RunSpec
 from archfit.spec.errors import check_text, refusal
+from archfit.spec.packed import packed_table
 from archfit.spec.run_options import RunOptions
 from archfit.spec.search import first_whole
 
 Scale = Literal["smoke", "small", "medium", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
+NAMED_SWEEPS = "named_sweeps.toml"  # sweeps by their names, and `usual`, and `recipes`
 NO_DATA = "0" * 64  # the hash where a sweep is only counted and no data is prepared
 
 
@@ -102,16 +101,9 @@ def used_corpora(corpora: Iterable[Corpus], specs: Iterable[RunSpec]) -> tuple[C
     return tuple(corpus for corpus in corpora if corpus.hash in used)
 
 
-@cache
-def named_sweeps_table() -> dict[str, Any]:
-    """What resources/named_sweeps.toml says: sweeps by their names, and `usual`, and `recipes`."""
-    file = resources.files("archfit.resources").joinpath("named_sweeps.toml")
-    return tomllib.loads(file.read_text(encoding="utf-8"))
-
-
 def recipe_of(name: str) -> RunOptions:
     """The recipe of a scale, or another of the table: how networks are trained to be compared."""
-    return RunOptions(**named_sweeps_table()["recipes"][name])
+    return RunOptions(**packed_table(NAMED_SWEEPS)["recipes"][name])
 
 
 # ---- networks of equal size
