@@ -99,7 +99,7 @@ def _alone_in(path: Path) -> Iterator[BinaryIO]:
         with contextlib.suppress(FileNotFoundError):
             if path.is_symlink() or path.stat().st_nlink > 1:
                 path.unlink()
-        with open(path, "ab", opener=_without_following) as file:
+        with open_lock(path) as file:
             with contextlib.suppress(OSError):  # a file system without locks
                 fcntl.flock(file, fcntl.LOCK_EX)
             is_ours = False  # it may have been renamed while we waited
@@ -109,6 +109,11 @@ def _alone_in(path: Path) -> Iterator[BinaryIO]:
                 file.truncate(0)
                 yield file
                 return
+
+
+def open_lock(path: Path) -> BinaryIO:
+    """The file to lock: one that is here, not where a link leads, as it is, without waiting."""
+    return open(path, "ab", opener=_without_following)
 
 
 def _without_following(path: str, flags: int) -> int:

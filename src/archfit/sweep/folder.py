@@ -8,7 +8,6 @@ import contextlib
 import csv
 import fcntl
 import io
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -88,13 +87,9 @@ def write_results(out: Path, sweep: Sweep) -> Path:
 @contextlib.contextmanager
 def locked(out: Path) -> Iterator[None]:
     """Wait until no other runner writes; the lock goes with its holder."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-    handle = os.open(out / files.LOCK, flags, 0o666)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+    with files.open_lock(out / files.LOCK) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(handle)
 
 
 def _row(record: RunRecord, labels: Mapping[str, str]) -> dict[str, object]:

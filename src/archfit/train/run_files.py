@@ -44,17 +44,12 @@ class HeldElsewhereError(ValueError):
 def held(folder: Path) -> Iterator[None]:
     """Make the folder and keep others out; the lock goes with the process that holds it."""
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / files.LOCK, "w", opener=_open_without_following) as lock:
+    with files.open_lock(folder / files.LOCK) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as problem:
             raise HeldElsewhereError(refusal("run-held", folder=folder)) from problem
         yield
-
-
-def _open_without_following(path: str, flags: int) -> int:
-    """Open a file that is here, not where a link leads, as it is, and without waiting."""
-    return os.open(path, flags & ~os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
 
 
 def finished_record(folder: Path, spec: RunSpec) -> RunRecord | None:
