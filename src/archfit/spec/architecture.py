@@ -246,26 +246,3 @@ def head_dim_of(width: int, heads: int) -> int:
         nearest = below if below and width - below <= heads // 2 else below + heads
         raise refusal("no-head-dim", width, heads=heads, nearest=nearest)
     return width // heads
-
-
-def standard_architecture(
-    *, depth: int, width: int, heads: int, vocab: int, context: int
-) -> Architecture:
-    """The usual shape: head_dim = width / heads, feed-forward 4 x width, full untied tables.
-
-    This is the network that the papers trained.
-    """
-    check_at_least(1, depth=depth)
-    return Architecture(
-        depth=depth,
-        width=width,
-        heads=heads,
-        head_dim=head_dim_of(width, heads),
-        attention=parts.Softmax(),
-        feed_forward=4 * width,
-        context=context,
-        input=parts.Tokens(vocab=vocab),
-        embedding=parts.Full(),
-        positions=parts.Full(),
-        head=parts.Full(),
-    )

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from archfit.spec.architecture import Architecture
@@ -74,6 +74,11 @@ class RunSpec:
         refuse_if(is_masked and is_causal, "attention-with-mask", "linear")
         tokens = self.recipe.full_context_tokens
         refuse_if(is_masked and tokens > 0, "masked-contexts", tokens)
+
+    def at_rate(self, factor: float) -> "RunSpec":
+        """The same run at so many times its peak learning rate."""
+        rate = factor * self.recipe.peak_learning_rate
+        return replace(self, recipe=replace(self.recipe, peak_learning_rate=rate))
 
     @property
     def hash(self) -> str:

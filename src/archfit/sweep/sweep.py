@@ -86,12 +86,7 @@ def seeded(cells: Iterable[Cell], seeds: Sequence[int]) -> tuple[RunSpec, ...]:
 
 def at_neighbouring_rates(sweep: Sweep) -> Sweep:
     """Every run also at half and at twice its rate; those at the rates given come first."""
-    tuned = [
-        replace(spec, recipe=replace(spec.recipe, peak_learning_rate=factor * rate))
-        for factor in (1.0, 0.5, 2.0)
-        for spec in sweep.specs
-        for rate in [spec.recipe.peak_learning_rate]
-    ]
+    tuned = (spec.at_rate(factor) for factor in (1.0, 0.5, 2.0) for spec in sweep.specs)
     return replace(sweep, specs=tuple(dict.fromkeys(tuned)))
 
 
