@@ -123,9 +123,8 @@ class Parts:
 
 # ZeRO (Rajbhandari et al. 2020): mixed-precision Adam, bytes a parameter
 WEIGHT_BYTES, GRADIENT_BYTES, OPTIMISER_BYTES = 2, 2, 12
-ACTIVATION_BYTES = (
-    34  # a position, unit of width and layer; Korthikanti et al. 2022, no scores kept
-)
+# A position, unit of width and layer; Korthikanti et al. 2022, no scores kept
+ACTIVATION_BYTES = 34
 LOGIT_BYTES = 6  # a 16-bit logit and its 32-bit gradient
 
 

@@ -139,7 +139,7 @@ class RunOptions:
         check_at_least(1, steps=self.steps, batch=self.batch, context=self.context)
         check_at_least(1, width=self.width, depth=self.depth)
         check_choice(get_args(BlockFamily), block=self.block)
-        tenth, is_scaled = self.steps // 10, self.rule == "fan-in"
+        tenth, is_scaled, every = self.steps // 10, self.rule == "fan-in", self.evaluate_every
         warmup, usual_beta2 = (3 * self.steps // 10, 0.95) if is_scaled else (tenth, 0.999)
         others = {
             "batch_sequences": self.batch,
@@ -147,9 +147,7 @@ class RunOptions:
             "peak_learning_rate": self._rate(),
             "learning_rate_rule": self.rule,
             "beta2": usual_beta2 if self.beta2 is None else self.beta2,
-            "evaluation_steps": max(1, tenth)
-            if self.evaluate_every is None
-            else self.evaluate_every,
+            "evaluation_steps": max(1, tenth) if every is None else every,
         }
         return Recipe(**self._fields_of(Recipe) | others)
 

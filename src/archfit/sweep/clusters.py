@@ -62,19 +62,16 @@ def slurm_script(
     path = absolute_import_path()  # by which a checkout is found, whatever shell submits
     log = str(out / "slurm-%A_%a.log")
     log = f'"{log}"' if any(letter.isspace() for letter in log) else log
-    return (
-        packed_file("slurm_job.sh")
-        .read_text(encoding="utf-8")
-        .format(
-            name=re.sub(r"[^A-Za-z0-9_.-]+", "-", name),
-            last_task=tasks - 1,
-            cores=max(1, workers * options.threads),
-            gpu="#SBATCH --gpus-per-task=1\n" if needs_gpu else "",
-            log=log,
-            seconds_to_save=SECONDS_BEFORE_THE_LIMIT,
-            export=f"\nexport PYTHONPATH={shlex.quote(path)}" if path else "",
-            command=shlex.join(words),
-        )
+    template = packed_file("slurm_job.sh").read_text(encoding="utf-8")
+    return template.format(
+        name=re.sub(r"[^A-Za-z0-9_.-]+", "-", name),
+        last_task=tasks - 1,
+        cores=max(1, workers * options.threads),
+        gpu="#SBATCH --gpus-per-task=1\n" if needs_gpu else "",
+        log=log,
+        seconds_to_save=SECONDS_BEFORE_THE_LIMIT,
+        export=f"\nexport PYTHONPATH={shlex.quote(path)}" if path else "",
+        command=shlex.join(words),
     )
 
 

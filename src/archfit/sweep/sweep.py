@@ -125,11 +125,8 @@ def at_size(options: RunOptions, target: int, size: Callable[[RunOptions], int])
     Where heads divide the width it is a multiple of them, and rotary positions need even heads.
     """
     by_heads = max(1, options.heads) * (2 if options.block == "llama" else 1)
-    width = nearest_width(
-        lambda width: size(replace(options, width=width)),
-        target,
-        step=1 if options.head_dim else by_heads,
-    )
+    step = 1 if options.head_dim else by_heads
+    width = nearest_width(lambda width: size(replace(options, width=width)), target, step=step)
     return replace(options, width=width)
 
 
