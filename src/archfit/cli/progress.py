@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from archfit.cli.output import bars_of, say
 from archfit.report.sweep_document import clock_words, run_words
 from archfit.report.terminal import visible
-from archfit.spec.watchers import Progress, Watchers
+from archfit.spec.record import Progress, Watchers
 from archfit.sweep.runner import SweepWatcher
 
 if TYPE_CHECKING:

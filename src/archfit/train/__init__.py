@@ -1,7 +1,7 @@
 """One RunSpec in, one RunRecord out; killed at any moment, a run goes on where it was."""
 
+from archfit.spec.record import Progress, Watchers
 from archfit.spec.signals import Stopped
-from archfit.spec.watchers import Progress, Watchers
 from archfit.train.hardware import TrainSettings
 from archfit.train.together import train, train_together
 

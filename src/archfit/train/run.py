@@ -20,12 +20,19 @@ import torch
 from archfit.data.loader import Loader
 from archfit.data.prepared import PreparedData
 from archfit.model import Transformer, initialise, parametrisation
-from archfit.spec import Evaluation, FullContext, Machine, RunRecord, RunSpec, Stretch, Timing
+from archfit.spec import (
+    Evaluation,
+    FullContext,
+    Machine,
+    RunRecord,
+    RunSpec,
+    Stretch,
+    Timing,
+    files,
+)
 from archfit.spec.errors import refusal
-from archfit.spec.files import discard_checkpoints
-from archfit.spec.record import NUMERICS
+from archfit.spec.record import NUMERICS, Progress, Watchers
 from archfit.spec.signals import Stopped
-from archfit.spec.watchers import Progress, Watchers
 from archfit.train import evaluate, hardware, run_files
 from archfit.train.hardware import ProcessGroup, RunContext, peak_flops
 from archfit.train.optimiser import build_optimiser
@@ -78,13 +85,15 @@ def check_data(spec: RunSpec, data: PreparedData) -> None:
 
 
 def _finished_everywhere(folder: Path, spec: RunSpec, group: ProcessGroup) -> RunRecord | None:
-    """The record, if every process of the group sees it."""
-    record = run_files.finished_record(folder, spec)
+    """The record of the run in its folder, if every process of the group sees it."""
+    record = files.read_record(folder)
+    if record is not None and record.spec.hash != spec.hash:
+        raise refusal("run-other", path=folder / files.RECORD, name=record.spec.name)
     (seen,) = group.sums([float(record is not None)])
     if seen < group.world:
         return None
     if group.is_main:
-        discard_checkpoints(folder)
+        files.discard_checkpoints(folder)
     return record
 
 
@@ -145,7 +154,8 @@ class TrainingRun:
         self.state = self._state_at_start()
         self.group.barrier()  # all have read before anybody writes
         if self.group.is_main:
-            run_files.write_log(self.folder, self.state.evaluations)
+            # The log as it was then: lines written after it will be written again.
+            run_files.write_lines(self.folder / files.LOG, *self.state.evaluations)
         self.stepper = Stepper(called, optimiser, spec, self.group, watch.notice)
         # Alone on a GPU a run queues many steps and looks at them when they are made.
         self.is_queued = self.stepper.is_queued

@@ -52,34 +52,21 @@ def held(folder: Path) -> Iterator[None]:
         yield
 
 
-def finished_record(folder: Path, spec: RunSpec) -> RunRecord | None:
-    """The record of a run that is done, or None."""
-    record = files.read_record(folder)
-    if record is not None and record.spec.hash != spec.hash:
-        raise refusal("run-other", path=folder / RECORD, name=record.spec.name)
-    return record
-
-
-def _write_lines(path: Path, *documents: object) -> None:
+def write_lines(path: Path, *documents: object) -> None:
     """A document a line, whole or not at all."""
     write_whole(path, "".join(f"{canonical_json(each)}\n" for each in documents).encode())
 
 
 def begin(folder: Path, spec: RunSpec) -> None:
     """Say which run the folder holds, and remove what a killed process left half-written."""
-    _write_lines(folder / files.SPEC, spec)
+    write_lines(folder / files.SPEC, spec)
     _discard_unfinished(folder)
 
 
 def write_record(folder: Path, record: RunRecord) -> None:
     """Finish the run: the record makes it done, its checkpoints are then of no use."""
-    _write_lines(folder / RECORD, record)
+    write_lines(folder / RECORD, record)
     files.discard_checkpoints(folder)
-
-
-def write_log(folder: Path, evaluations: tuple[Evaluation, ...]) -> None:
-    """The log as it was at a checkpoint: lines written after it will be written again."""
-    _write_lines(folder / LOG, *evaluations)
 
 
 def append_to_log(folder: Path, evaluation: Evaluation) -> None:
@@ -180,7 +167,7 @@ def save_checkpoint(
         model_sha256=_write_tensors(unfinished / MODEL, model),
         optimiser_sha256=_write_tensors(unfinished / OPTIMISER, moments),
     )
-    _write_lines(unfinished / STATE, document, sha256(canonical_json(document)))
+    write_lines(unfinished / STATE, document, sha256(canonical_json(document)))
     finished = folder / f"step-{state.step:09}"
     if finished.exists():  # written by a process that was killed before it could go on
         shutil.rmtree(finished)

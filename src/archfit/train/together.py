@@ -35,8 +35,8 @@ from archfit.data.prepared import PreparedData
 from archfit.spec import RunRecord, RunSpec, loads
 from archfit.spec.errors import refusal
 from archfit.spec.gpu_cost import gpu_share
+from archfit.spec.record import Progress, Watchers
 from archfit.spec.signals import Stopped, StopRequest, stop_requests
-from archfit.spec.watchers import Progress, Watchers
 from archfit.train import hardware
 from archfit.train.hardware import RunContext, TrainSettings, choose_device, joined_process_group
 from archfit.train.run import Pause, TrainingSteps, check_data, training_steps
@@ -158,11 +158,11 @@ def serve(
     lines: TextIO, say: Say, datasets: Sequence[PreparedData], out: Path, settings: TrainSettings
 ) -> None:
     """Train what is asked for until nobody asks any more; several runs if several are asked for."""
-    requests = SpecQueue()  # reads meanwhile: who left before the first run wants none
-    threading.Thread(target=requests.read, args=(lines,), daemon=True).start()
-    say({"event": "ready", "device": choose_device(settings.device)})
-    with joined_process_group(choose_device(settings.device)) as group, stop_requests() as stop:
-        requests.stop_by(stop)
+    device = choose_device(settings.device)
+    with joined_process_group(device) as group, stop_requests() as stop:
+        requests = SpecQueue(stop)  # reads meanwhile: who left before the first run wants none
+        threading.Thread(target=requests.read, args=(lines,), daemon=True).start()
+        say({"event": "ready", "device": device})
         runs = SideBySide(group.device)
 
         def steps_of(spec: RunSpec) -> TrainingSteps:
@@ -236,22 +236,14 @@ class SpecQueue:
     The process is not sent a signal: one may have come already, and a second would kill it unsaved.
     """
 
-    def __init__(self) -> None:
-        self.lines, self.stop = queue.SimpleQueue[str](), StopRequest()
-        self.has_ended = threading.Event()
+    def __init__(self, stop: StopRequest) -> None:
+        self.lines, self.stop = queue.SimpleQueue[str](), stop
 
     def read(self, lines: TextIO) -> None:
         """Take lines until there are no more."""
         for line in lines:
             self.lines.put(line)
-        self.has_ended.set()
         self.stop.signal_number = signal.SIGTERM
-
-    def stop_by(self, stop: StopRequest) -> None:
-        """Let runs be stopped by this."""
-        self.stop = stop
-        if self.has_ended.is_set():  # before they could begin
-            stop.signal_number = signal.SIGTERM
 
     def next(self, beside: SideBySide) -> RunSpec | None:
         """What to train, too; waits for it if nothing is trained. None where there is nothing.

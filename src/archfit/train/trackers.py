@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from archfit.spec import Evaluation, RunRecord, RunSpec, to_json
 from archfit.spec.errors import check_choice, refusal
-from archfit.spec.watchers import Progress, Watchers
+from archfit.spec.record import Progress, Watchers
 
 if TYPE_CHECKING:
     from mlflow.entities import Metric
