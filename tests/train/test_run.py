@@ -225,7 +225,7 @@ def test_only_steps_are_timed_and_not_the_first_of_a_process(
     data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, spec, told = Clock(monkeypatch), tiny_spec(data), list[Progress]()
-    monkeypatch.setattr("archfit.train.run.peak_flops", lambda *_: 1e6)
+    monkeypatch.setattr("archfit.train.hardware.peak_flops", lambda *_: 1e6)
     watch = Recorder()
     monkeypatch.setattr(watch, "progress", told.append)
     settings = replace(HERE, checkpoint_seconds=500.0)

@@ -15,7 +15,7 @@ from string import Template
 from typing import Any, Literal
 
 from archfit.spec import Architecture, Factorised, Patches, Softmax, Tied, parts
-from archfit.spec.architecture import gated_units, grouping_error
+from archfit.spec.architecture import check_groups, gated_units
 from archfit.spec.counting import BARE_STYLE, GPT2_STYLE, LLAMA_STYLE, QWEN3_STYLE, NetworkSizes
 from archfit.spec.errors import InvalidValue, check_at_least, check_type
 from archfit.spec.files import TOKENIZER, TOKENIZER_CONFIG, packed_file, write_whole
@@ -60,8 +60,7 @@ class ExportShape:
         if self.feed_forward != "usual":
             check_at_least(1, feed_forward=self.feed_forward)
         check_type(parts.Table, embedding=self.embedding)
-        if self.heads % self.kv_heads:
-            raise grouping_error(self.heads, self.kv_heads)
+        check_groups(self.heads, self.kv_heads)
         if self.separator is not None and not 0 <= self.separator < self.vocab:
             rule = f"is not in 0..{self.vocab - 1}"
             raise InvalidValue("separator", self.separator, rule, "use a {vocab} above it")

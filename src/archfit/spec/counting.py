@@ -92,12 +92,11 @@ class NetworkSizes:
     def biases_and_norms(self) -> float:
         """All other parameters of the blocks, and the norm after the last one."""
         style, width = self.style, self.width
-        biases = attention_biases(
-            style.biases, width=width, query=self.query, key_value=self.key_value
-        ) + feed_forward_biases(style, width=width, hidden=self.hidden)
-        norms = style.norms * style.norm * width + head_norms(
-            style, head_dim=self.head_dim, query=self.query, key_value=self.key_value
-        )
+        sides = {"query": self.query, "key_value": self.key_value}
+        biases = attention_biases(style.biases, width=width, **sides)
+        biases += feed_forward_biases(style, width=width, hidden=self.hidden)
+        norms = style.norms * style.norm * width
+        norms += head_norms(style, head_dim=self.head_dim, **sides)
         return self.depth * (biases + norms) + style.norm * width
 
     @property

@@ -13,6 +13,7 @@ from types import UnionType
 from archfit.spec.packed import packed_table
 
 MOST = 10**12  # no size of any network; beyond it somebody mistyped
+REFUSALS = "refusals.toml"  # the field, rule and way out of each, or what it says
 LONGEST_LINE = 500  # characters of a refusal, however long the input that it quotes
 _FIELD_IN_BRACES = re.compile(r"\{([a-z_0-9]+)\}")
 
@@ -46,14 +47,10 @@ class InvalidValue(ValueError):
         return _FIELD_IN_BRACES.sub(lambda name: self._names.get(name[1], name[1]), sentence)
 
 
-def sentences() -> dict[str, dict[str, str]]:
-    """Each refusal's field, rule and way out, or what it says."""
-    return packed_table("refusals.toml")
-
-
 def refusal(name: str, value: object = None, /, **given: object) -> ValueError:
     """The error of this name about a value; `given` fills the places behind $ of its sentences."""
-    about = {part: Template(text).substitute(given) for part, text in sentences()[name].items()}
+    row = packed_table(REFUSALS)[name]
+    about = {part: Template(text).substitute(given) for part, text in row.items()}
     if "says" in about:
         return ValueError(about["says"])
     return InvalidValue(about["field"], value, about["rule"], about["way_out"])
@@ -68,7 +65,8 @@ def refuse_if(is_bad: bool, name: str, value: object = None, /, **given: object)
 def brief(value: object) -> str:
     """A value in a few characters and on one line, whatever it is and however long."""
     if isinstance(value, str):
-        return ascii_unless_printable(value if len(value) <= 60 else f"{value[:57]}...")
+        text = value if len(value) <= 60 else f"{value[:57]}..."
+        return repr(text) if text.isprintable() else ascii(text)  # a letter could steer a terminal
     if isinstance(value, Mapping):
         return f"an object of {len(value)} keys"
     if isinstance(value, list | tuple):
@@ -76,11 +74,6 @@ def brief(value: object) -> str:
     if isinstance(value, int) and abs(value) > 10**40:  # its digits may take minutes to write
         return "a number above 10^40" if value > 0 else "a number below -10^40"
     return f"{value!s:.60}" if isinstance(value, Number) else f"{value!r:.60}"
-
-
-def ascii_unless_printable(text: str) -> str:
-    """The text in quotes; where a letter would steer a terminal, all special ones are escaped."""
-    return repr(text) if text.isprintable() else ascii(text)
 
 
 def one_line(text: str) -> str:

@@ -15,7 +15,6 @@ from pathlib import Path
 from archfit import __version__
 from archfit.spec import RunRecord, canonical_json, files, from_json, to_json
 from archfit.spec.errors import refusal
-from archfit.spec.files import SWEEP, write_whole
 from archfit.sweep.sweep import Sweep
 
 COLUMNS = (
@@ -37,8 +36,8 @@ def open_sweep(out: Path, wanted: Sweep) -> Sweep:
     out.mkdir(parents=True, exist_ok=True)
     with locked(out):
         merged = wanted
-        if (out / SWEEP).exists():
-            before = read_sweep(out / SWEEP)
+        if (out / files.SWEEP).exists():
+            before = read_sweep(out / files.SWEEP)
             if (before.name, before.scale) != (wanted.name, wanted.scale):
                 held = {"held": before.name, "held_scale": before.scale}
                 raise refusal("sweep-other", out=out, name=wanted.name, scale=wanted.scale, **held)
@@ -47,7 +46,7 @@ def open_sweep(out: Path, wanted: Sweep) -> Sweep:
             merged = replace(wanted, data=tuple(data.values()), specs=tuple(specs))
             if merged == before:
                 return merged
-        write_whole(out / SWEEP, sweep_json(merged).encode())
+        files.write_whole(out / files.SWEEP, sweep_json(merged).encode())
     return merged
 
 
@@ -80,7 +79,7 @@ def write_results(out: Path, sweep: Sweep) -> Path:
         table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         table.writeheader()
         table.writerows(_row(record, labels) for record in files.read_records(out))
-        write_whole(out / files.RESULTS, file.getvalue().encode())
+        files.write_whole(out / files.RESULTS, file.getvalue().encode())
     return out / files.RESULTS
 
 

@@ -34,7 +34,7 @@ from archfit.spec.errors import refusal
 from archfit.spec.record import NUMERICS, Progress, Watchers
 from archfit.spec.signals import Stopped
 from archfit.train import evaluate, hardware, run_files
-from archfit.train.hardware import ProcessGroup, RunContext, peak_flops
+from archfit.train.hardware import ProcessGroup, RunContext
 from archfit.train.optimiser import build_optimiser
 from archfit.train.run_files import NamedTensors, RunState
 from archfit.train.step import Stepper, is_fused, steps_that_fit
@@ -161,7 +161,7 @@ class TrainingRun:
         self.is_queued = self.stepper.is_queued
         heldout = self._heldout()
         self.evaluation = evaluate.HeldoutReplay(self.model, heldout) if self.is_queued else None
-        self.peak = peak_flops(device, spec.recipe.precision)
+        self.peak = hardware.peak_flops(device, spec.recipe.precision)
         self.tokens_a_step = spec.training_tokens / spec.recipe.steps
         self.unread = torch.zeros(0)  # losses still on their device
         self.since = self.last_save = time.monotonic()

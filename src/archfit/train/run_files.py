@@ -27,12 +27,11 @@ from archfit.model import Transformer
 from archfit.model.padding import part_inside
 from archfit.spec import Evaluation, RunRecord, RunSpec, Stretch, canonical_json, files, loads
 from archfit.spec.errors import check_at_least, check_real, refusal, refuse_if
-from archfit.spec.files import CHECKPOINTS, LOG, RECORD, WEIGHTS, flush_folder, write_whole
 from archfit.train.hardware import ProcessGroup, fill, gathered
 from archfit.train.optimiser import AdamW
 
 KEPT = 2
-STATE, MODEL, OPTIMISER = "state.json", WEIGHTS, "optimiser.safetensors"
+STATE, MODEL, OPTIMISER = "state.json", files.WEIGHTS, "optimiser.safetensors"
 LONGEST_ENTRY = 1000  # bytes of a safetensors header about one tensor
 
 
@@ -54,7 +53,7 @@ def held(folder: Path) -> Iterator[None]:
 
 def write_lines(path: Path, *documents: object) -> None:
     """A document a line, whole or not at all."""
-    write_whole(path, "".join(f"{canonical_json(each)}\n" for each in documents).encode())
+    files.write_whole(path, "".join(f"{canonical_json(each)}\n" for each in documents).encode())
 
 
 def begin(folder: Path, spec: RunSpec) -> None:
@@ -65,22 +64,22 @@ def begin(folder: Path, spec: RunSpec) -> None:
 
 def write_record(folder: Path, record: RunRecord) -> None:
     """Finish the run: the record makes it done, its checkpoints are then of no use."""
-    write_lines(folder / RECORD, record)
+    write_lines(folder / files.RECORD, record)
     files.discard_checkpoints(folder)
 
 
 def append_to_log(folder: Path, evaluation: Evaluation) -> None:
     """Write one more line."""
-    with open(folder / LOG, "a", encoding="utf-8") as log:
+    with open(folder / files.LOG, "a", encoding="utf-8") as log:
         log.write(f"{canonical_json(evaluation)}\n")
 
 
 def write_weights(folder: Path, weights: dict[str, Tensor]) -> None:
     """Put the weights in place at once; a killed process leaves its part in `checkpoint` only."""
     unfinished = _new_folder(folder, ".new-weights")
-    _write_tensors(unfinished / WEIGHTS, weights)
-    (unfinished / WEIGHTS).replace(folder / WEIGHTS)
-    flush_folder(folder)
+    _write_tensors(unfinished / files.WEIGHTS, weights)
+    (unfinished / files.WEIGHTS).replace(folder / files.WEIGHTS)
+    files.flush_folder(folder)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -160,7 +159,7 @@ def save_checkpoint(
     model, moments = on_host(tensors.weights()), on_host(tensors.moments())
     if not group.is_main:
         return
-    unfinished, folder = _new_folder(run, f".new-{state.step:09}"), run / CHECKPOINTS
+    unfinished, folder = _new_folder(run, f".new-{state.step:09}"), run / files.CHECKPOINTS
     document = CheckpointState(
         spec_hash=spec.hash,
         saved=state,
@@ -174,13 +173,13 @@ def save_checkpoint(
     for old in _newest_first(folder)[KEPT - 1 :]:  # before the new one: never more than two
         shutil.rmtree(old)
     unfinished.rename(finished)
-    flush_folder(folder)
+    files.flush_folder(folder)
 
 
 def load_newest_checkpoint(run: Path, tensors: NamedTensors, spec: RunSpec) -> RunState | None:
     """Fill the tensors from the newest checkpoint, in place; None if there is none."""
-    _check_is_folder(run / CHECKPOINTS)
-    if not (checkpoints := _newest_first(run / CHECKPOINTS)):
+    _check_is_folder(run / files.CHECKPOINTS)
+    if not (checkpoints := _newest_first(run / files.CHECKPOINTS)):
         return None
     newest = checkpoints[0]
     try:
@@ -192,14 +191,14 @@ def load_newest_checkpoint(run: Path, tensors: NamedTensors, spec: RunSpec) -> R
 
 
 def _discard_unfinished(run: Path) -> None:
-    _check_is_folder(run / CHECKPOINTS)
-    for left in (run / CHECKPOINTS).glob(".new-*"):
+    _check_is_folder(run / files.CHECKPOINTS)
+    for left in (run / files.CHECKPOINTS).glob(".new-*"):
         shutil.rmtree(left)
 
 
 def _new_folder(run: Path, name: str) -> Path:
     """An empty folder among the checkpoints, to write into before anything is replaced."""
-    folder = run / CHECKPOINTS / name
+    folder = run / files.CHECKPOINTS / name
     folder.parent.mkdir(exist_ok=True)
     _discard_unfinished(run)
     folder.mkdir()
