@@ -225,7 +225,10 @@ def initialise(model: Transformer, numbers: Parametrisation, *, seed: int) -> No
             if isinstance(block, Block):
                 _fill_block(block, numbers, name, seed)
             elif isinstance(block, layers.LinearAttention):
-                _fill_linear(block, shape.context, name, seed)
+                # Sizes that keep a cubic layer of `context` positions from growing.
+                _normal(block.qkv.weight, 1 / math.sqrt(shape.width), f"{name}.qkv", seed)
+                out_std = 1 / (shape.context * math.sqrt(block.out.in_features))
+                _normal(block.out.weight, out_std, f"{name}.out", seed)
 
 
 def _fill_table(table: RowTable, std: float, name: str, seed: int) -> None:
@@ -253,13 +256,6 @@ def _fill_block(block: Block, numbers: Parametrisation, name: str, seed: int) ->
         _normal(linear.weight, std, f"{name}.{part}", seed)
         if linear.bias is not None:
             linear.bias.zero_()
-
-
-def _fill_linear(layer: layers.LinearAttention, context: int, name: str, seed: int) -> None:
-    """Sizes that keep a cubic layer of `context` positions from growing."""
-    _normal(layer.qkv.weight, 1 / math.sqrt(layer.qkv.in_features), f"{name}.qkv", seed)
-    out_std = 1 / (context * math.sqrt(layer.out.in_features))
-    _normal(layer.out.weight, out_std, f"{name}.out", seed)
 
 
 def _normal(weight: Tensor, std: float, name: str, seed: int) -> None:

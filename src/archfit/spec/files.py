@@ -46,12 +46,12 @@ def load_file(kind: type[Value], path: Path, *, most_bytes: int) -> Value:
     return loads(kind, read_bounded(path, most_bytes).decode())
 
 
-def read_bounded(path: Path, most_bytes: int) -> bytes:
+def read_bounded(path: Path, most_bytes: int, so: str = ", more than such a file needs") -> bytes:
     """All of a file that may be anybody's, if it is a regular one and not larger than that."""
     with open_regular(path) as file:
         content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
-        raise ValueError(f"it has over {most_bytes:,} bytes, more than such a file needs")
+        raise ValueError(f"it has over {most_bytes:,} bytes{so}")
     return content
 
 

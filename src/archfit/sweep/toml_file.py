@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from archfit.spec import open_regular
 from archfit.spec.errors import MOST, InvalidValue, check_at_least, refusal
-from archfit.spec.files import LARGEST_SWEEP_FILE
+from archfit.spec.files import LARGEST_SWEEP_FILE, read_bounded
 from archfit.spec.sizes import parse_size
 
 KeyPath: TypeAlias = tuple[str | int, ...]  # ("grid", 0, "depth"); numbers count tables and items
@@ -70,16 +69,11 @@ def read_toml(path: Path) -> TomlFile:
 
 
 def _text(path: Path) -> str:
-    content = b""
     try:
-        with open_regular(path) as file:
-            content = file.read(LARGEST_SWEEP_FILE + 1)
-        if len(content) > LARGEST_SWEEP_FILE:
-            most = f"{LARGEST_SWEEP_FILE:,} bytes"
-            raise ValueError(f"it has over {most}; write grids in place of cells")
+        content = read_bounded(path, LARGEST_SWEEP_FILE, "; write grids in place of cells")
         return content.decode().replace("\r\n", "\n")  # as tomllib does it
     except UnicodeDecodeError as problem:
-        line, byte = content[: problem.start].count(b"\n") + 1, content[problem.start]
+        line, byte = problem.object[: problem.start].count(b"\n") + 1, problem.object[problem.start]
         what = f"line {line} is not UTF-8 (byte 0x{byte:02x}); write it as text"
         raise ValueError(f"{path.name} is no sweep file: {what}") from problem
     except ValueError as problem:

@@ -64,7 +64,8 @@ def training_steps(spec: RunSpec, context: RunContext, watch: Watchers) -> Train
             record = _finished_everywhere(folder, spec, group)  # who held it may have finished
             if record is None:
                 if group.is_main:
-                    run_files.begin(folder, spec)
+                    run_files.write_lines(folder / files.SPEC, spec)
+                    run_files.discard_unfinished(folder)
                 with _memory_errors():
                     return (yield from TrainingRun(spec, context, watch).to_the_end())
     watch.finished(record)
@@ -324,7 +325,8 @@ class TrainingRun:
         if self.group.is_main:
             if weights is not None:
                 run_files.write_weights(self.folder, weights)
-            run_files.write_record(self.folder, record)
+            run_files.write_lines(self.folder / files.RECORD, record)  # it makes the run done
+            files.discard_checkpoints(self.folder)
         self.watch.finished(record)
         return record
 

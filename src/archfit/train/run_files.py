@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from archfit.data.prepared import sha256
 from archfit.model import Transformer
 from archfit.model.padding import part_inside
-from archfit.spec import Evaluation, RunRecord, RunSpec, Stretch, canonical_json, files, loads
+from archfit.spec import Evaluation, RunSpec, Stretch, canonical_json, files, loads
 from archfit.spec.errors import check_at_least, check_real, refusal, refuse_if
 from archfit.train.hardware import ProcessGroup, fill, gathered
 from archfit.train.optimiser import AdamW
@@ -54,18 +54,6 @@ def held(folder: Path) -> Iterator[None]:
 def write_lines(path: Path, *documents: object) -> None:
     """A document a line, whole or not at all."""
     files.write_whole(path, "".join(f"{canonical_json(each)}\n" for each in documents).encode())
-
-
-def begin(folder: Path, spec: RunSpec) -> None:
-    """Say which run the folder holds, and remove what a killed process left half-written."""
-    write_lines(folder / files.SPEC, spec)
-    _discard_unfinished(folder)
-
-
-def write_record(folder: Path, record: RunRecord) -> None:
-    """Finish the run: the record makes it done, its checkpoints are then of no use."""
-    write_lines(folder / files.RECORD, record)
-    files.discard_checkpoints(folder)
 
 
 def append_to_log(folder: Path, evaluation: Evaluation) -> None:
@@ -190,7 +178,8 @@ def load_newest_checkpoint(run: Path, tensors: NamedTensors, spec: RunSpec) -> R
         raise refusal("run-checkpoint", **about) from problem
 
 
-def _discard_unfinished(run: Path) -> None:
+def discard_unfinished(run: Path) -> None:
+    """Remove what a killed process left half-written."""
     _check_is_folder(run / files.CHECKPOINTS)
     for left in (run / files.CHECKPOINTS).glob(".new-*"):
         shutil.rmtree(left)
@@ -200,7 +189,7 @@ def _new_folder(run: Path, name: str) -> Path:
     """An empty folder among the checkpoints, to write into before anything is replaced."""
     folder = run / files.CHECKPOINTS / name
     folder.parent.mkdir(exist_ok=True)
-    _discard_unfinished(run)
+    discard_unfinished(run)
     folder.mkdir()
     return folder
 
