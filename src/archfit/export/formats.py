@@ -17,7 +17,7 @@ from typing import Any, Literal
 from archfit.spec import Architecture, Factorised, Patches, Softmax, Tied, parts
 from archfit.spec.architecture import check_groups, gated_units
 from archfit.spec.counting import BARE_STYLE, GPT2_STYLE, LLAMA_STYLE, QWEN3_STYLE, NetworkSizes
-from archfit.spec.errors import InvalidValue, check_at_least, check_type
+from archfit.spec.errors import InvalidValue, check_at_least, check_types
 from archfit.spec.files import TOKENIZER, TOKENIZER_CONFIG, packed_file, write_whole
 from archfit.spec.rates import CHINCHILLA_TOKENS, EPOCHS, starting_point, training_tokens
 from archfit.spec.run_options import FAN_IN_VARIANCE
@@ -59,7 +59,7 @@ class ExportShape:
         check_at_least(2, vocab=self.vocab)
         if self.feed_forward != "usual":
             check_at_least(1, feed_forward=self.feed_forward)
-        check_type(parts.Table, embedding=self.embedding)
+        check_types(self, "embedding")
         check_groups(self.heads, self.kv_heads)
         if self.separator is not None and not 0 <= self.separator < self.vocab:
             rule = f"is not in 0..{self.vocab - 1}"

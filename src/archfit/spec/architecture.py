@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from archfit.spec import counting, parts
 from archfit.spec.counting import BlockStyle, NetworkSizes
-from archfit.spec.errors import check_at_least, check_choice, check_type, refusal, refuse_if
+from archfit.spec.errors import check_at_least, check_choice, check_types, refusal, refuse_if
 
 BlockFamily = Literal["gpt2", "llama"]
 Objective = Literal["causal", "masked"]
@@ -51,12 +51,7 @@ class Architecture:
         check_at_least(1, kv_heads=self.key_value_heads)
         check_choice(get_args(BlockFamily), block=self.block)
         check_choice(get_args(Objective), objective=self.objective)
-        check_type(bool, qk_norm=self.qk_norm)
-        check_type(parts.Attention, attention=self.attention)
-        check_type(parts.Input, input=self.input)
-        check_type(parts.Table, embedding=self.embedding)
-        check_type(parts.Positions, positions=self.positions)
-        check_type(parts.Head, head=self.head)
+        check_types(self, "qk_norm", "attention", "input", "embedding", "positions", "head")
         if self.kv_heads == self.heads:
             object.__setattr__(self, "kv_heads", None)  # one network, one value
         self._check_block()

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from archfit.spec.architecture import Architecture
 from archfit.spec.codec import canonical_json
-from archfit.spec.errors import check_at_least, check_choice, check_real, check_type, refuse_if
+from archfit.spec.errors import check_at_least, check_choice, check_real, check_types, refuse_if
 
 LearningRateRule = Literal["standard", "completep", "fan-in"]  # docs/rates.md
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -59,9 +59,7 @@ class RunSpec:
     seed: int
 
     def __post_init__(self) -> None:
-        check_type(Architecture, architecture=self.architecture)
-        check_type(Recipe, recipe=self.recipe)
-        check_type(str, data_hash=self.data_hash)
+        check_types(self, "architecture", "recipe", "data_hash")
         refuse_if(not _SHA256.fullmatch(self.data_hash), "no-hash", self.data_hash)
         check_at_least(0, seed=self.seed)
         self._check_task()

@@ -177,13 +177,9 @@ def counted_corpora(name: str, scale: Scale) -> tuple[Corpus, ...]:
     usual = {"as given": (BYTES,), "as given and larger": (BYTES, PAPERS_VOCAB)}
     usual["as given and grouped"] = tuple(sweep_numbers(name, scale).get("groups", ()))
     sizes = usual[wanted] if isinstance(wanted, str) else wanted
-    return tuple(
-        Corpus(
-            label="bytes" if vocab == BYTES else f"bpe-{vocab}",
-            kind="text",
-            vocab=vocab,
-            hash=f"{vocab:064x}" if len(sizes) > 1 else sweep.NO_DATA,
-            folder="",
-        )
-        for vocab in sizes
-    )
+    corpora = []
+    for vocab in sizes:
+        label = "bytes" if vocab == BYTES else f"bpe-{vocab}"
+        stand_in = f"{vocab:064x}" if len(sizes) > 1 else sweep.NO_DATA
+        corpora.append(Corpus(label=label, kind="text", vocab=vocab, hash=stand_in, folder=""))
+    return tuple(corpora)

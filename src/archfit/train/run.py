@@ -174,9 +174,7 @@ class TrainingRun:
         before, history = state.made_by, state.history
         if before is not None and before != self.here:
             now, then = asdict(self.here), asdict(before)
-            changes = [
-                f"{name} {then[name]}, now {now[name]}" for name in now if now[name] != then[name]
-            ]
+            changes = [f"{key} {then[key]}, now {it}" for key, it in now.items() if it != then[key]]
             self.watch.notice(
                 f"steps up to {state.step} were made elsewhere ({'; '.join(changes)}), so losses "
                 "may differ in their last digits; the record says so"
