@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from archfit import __version__
-from archfit.spec import RunRecord, canonical_json, files, from_json, to_json
+from archfit.spec import RunRecord, canonical_json, files, from_json
 from archfit.spec.errors import refusal
 from archfit.sweep.sweep import Sweep
 
@@ -51,17 +50,15 @@ def open_sweep(out: Path, wanted: Sweep) -> Sweep:
 
 
 def sweep_json(sweep: Sweep) -> str:
-    """The content of `sweep.json`; records of one version, not one commit, are comparable."""
-    header = {"format": files.SWEEP_FORMAT, "archfit": __version__}
-    return canonical_json(header | dict(to_json(sweep))) + "\n"  # type: ignore[call-overload]
+    """The content of `sweep.json`."""
+    return canonical_json(sweep) + "\n"
 
 
 def read_sweep(path: Path) -> Sweep:
     """The sweep in a file; one that another version writes is refused."""
     document = files.read_sweep_json(path)
-    header = ("format", "archfit")
     try:
-        return from_json(Sweep, {key: document[key] for key in document if key not in header})
+        return from_json(Sweep, document)
     except ValueError as problem:
         raise ValueError(f"{path} holds no sweep: {problem}; delete it to begin anew") from problem
 

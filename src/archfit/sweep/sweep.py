@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, get_args
 
+from archfit import __version__
 from archfit.spec import RunSpec
 from archfit.spec.errors import check_text, refusal
+from archfit.spec.files import SWEEP_FORMAT
 from archfit.spec.packed import packed_table
 from archfit.spec.run_options import RunOptions
 from archfit.spec.search import first_whole
@@ -45,6 +47,8 @@ class Sweep:
     data: tuple[Corpus, ...]
     specs: tuple[RunSpec, ...]  # each once
     kind: str = ""  # under which its runs join the atlas, if they do
+    format: int = SWEEP_FORMAT
+    archfit: str = __version__  # records of one version, not one commit, are comparable
 
     def __post_init__(self) -> None:
         check_text(name=self.name, scale=self.scale, question=self.question, kind=self.kind)

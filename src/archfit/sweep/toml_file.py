@@ -162,9 +162,6 @@ class _Token(NamedTuple):
     line: int
 
 
-_END = _Token("end", "", 0)  # of the text
-
-
 def _tokens(text: str) -> Iterator[_Token]:
     line = 1
     for match in _TOKEN.finditer(text):
@@ -176,11 +173,11 @@ def _statements(text: str) -> Iterator[list[_Token]]:
     """Headers, and keys with their values; comments are left out."""
     statement: list[_Token] = []
     depth = 0
-    for token in itertools.chain(_tokens(text), [_END]):
+    for token in _tokens(text + "\n"):
         depth += _OPENING.get(token.text, 0)
         if token.kind not in ("blank", "comment", "end"):
             statement.append(token)
-        elif statement and token.kind == "end" and (depth <= 0 or token is _END):
+        elif statement and token.kind == "end" and depth <= 0:
             yield statement
             statement, depth = [], 0
 
