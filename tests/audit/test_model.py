@@ -11,17 +11,15 @@ from archfit.spec import (
     Architecture,
     Factorised,
     Full,
-    Head,
-    Input,
     Patches,
     Rotary,
     Softmax,
-    Table,
     Tied,
     Tokens,
     standard_architecture,
     to_json,
 )
+from archfit.spec.parts import Head, Input, Table
 
 SOURCES: tuple[Input, ...] = (
     Tokens(vocab=40),

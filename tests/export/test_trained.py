@@ -26,15 +26,14 @@ from archfit.model.layers import NORM_EPSILON, ROTARY_BASE
 from archfit.spec import (
     Architecture,
     Factorised,
-    Head,
     Linear,
     Patches,
     Rotary,
-    Table,
     Tied,
     canonical_json,
     standard_architecture,
 )
+from archfit.spec.parts import Head, Table
 from tests_exports import NETWORK, SMALL, random_run
 from tests_models import random_model, random_tokens
 from tests_training import record_of, tiny_data, tiny_spec

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from archfit.model import Transformer
 from archfit.model.layers import NORM_EPSILON, ROTARY_BASE
 from archfit.model.transformer import Block, SoftmaxTrunk
-from archfit.spec import Architecture, Full, Head, Tied, standard_architecture
+from archfit.spec import Architecture, Full, Tied, standard_architecture
+from archfit.spec.parts import Head
 from archfit.spec.run_options import RunOptions
 from tests_models import position_table, random_model, random_tokens
 

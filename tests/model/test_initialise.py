@@ -13,13 +13,12 @@ from archfit.spec import (
     Architecture,
     Factorised,
     Full,
-    Head,
     Linear,
     Patches,
-    Table,
     Tied,
     standard_architecture,
 )
+from archfit.spec.parts import Head, Table
 from tests_models import position_table, random_tokens
 
 Rule = Literal["standard", "completep"]

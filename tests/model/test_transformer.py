@@ -16,18 +16,17 @@ from archfit.model.layers import LinearAttention, RowTable
 from archfit.model.transformer import Block
 from archfit.spec import (
     Architecture,
-    Attention,
     Factorised,
     Full,
     Linear,
     Patches,
     Rotary,
     Softmax,
-    Table,
     Tied,
     Tokens,
     standard_architecture,
 )
+from archfit.spec.parts import Attention, Table
 from tests_models import position_table, random_model, random_tokens
 
 SHAPE = standard_architecture(depth=2, width=12, heads=3, vocab=11, context=6)

@@ -10,7 +10,6 @@ import pytest
 from archfit.spec import (
     Architecture,
     Full,
-    InvalidValue,
     Linear,
     Patches,
     Rotary,
@@ -23,6 +22,7 @@ from archfit.spec import (
     to_json,
 )
 from archfit.spec.architecture import gated_units
+from archfit.spec.errors import InvalidValue
 from archfit.spec.run_options import RunOptions
 
 GPT2 = standard_architecture(depth=2, width=12, heads=3, vocab=50, context=16)

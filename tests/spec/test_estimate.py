@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from archfit.spec import Estimate
+from archfit.spec.estimate import Estimate
 
 ENDS = (None, 1.0, 2.0, 3.0)
 

@@ -75,9 +75,8 @@ def test_what_is_no_rate_is_refused(options: dict[str, object], said: str) -> No
 
 
 def test_neighbours_are_half_the_rate_the_rate_and_twice_it_under_one_rule() -> None:
-    wanted = replace(OPTIONS, learning_rate="auto")
-    recipes = [neighbour.recipe() for neighbour in wanted.neighbours()]
-    middle = wanted.recipe()
+    middle = replace(OPTIONS, learning_rate="auto").recipe()
+    recipes = [spec_of(learning_rate="auto").at_rate(factor).recipe for factor in (0.5, 1.0, 2.0)]
     rates = [recipe.peak_learning_rate / middle.peak_learning_rate for recipe in recipes]
     assert rates == [0.5, 1.0, 2.0]
     assert [replace(r, peak_learning_rate=1.0) for r in recipes] == [

@@ -17,9 +17,8 @@ from archfit.sweep.local import (
     SHARE_OF_MEMORY,
     DeviceSlot,
     Gpu,
-    _WorkerPool,
+    LocalRunner,
     device_slots,
-    run_here,
 )
 from archfit.sweep.runner import TRIES, CellQueue, RunnerOptions, SweepWatcher
 from tests_sweeps import (
@@ -56,7 +55,7 @@ def test_cells_that_fail_stop_nobody_and_those_done_are_skipped(
         monkeypatch.setenv(name, word)
     monkeypatch.setattr("archfit.sweep.runner.TRIES", 2)
     cells = CellQueue([crashes, refused, in_the_way, before, *good], out)
-    run_here(cells, runner_options(data, out), device_slots((), workers=2), diary, wait=True)
+    LocalRunner(cells, runner_options(data, out), device_slots((), workers=2), diary).run(wait=True)
     assert set(cells.done) == set(good)
     assert cells.skipped == [before]
     assert cells.failed.keys() == {crashes, refused, in_the_way}
@@ -79,13 +78,9 @@ def test_a_worker_whose_own_child_lives_on_is_seen_to_be_dead(
         monkeypatch.setenv(name, word)
     (tmp_path / SWEEP).write_text("{}")
     cells = CellQueue([crashes], tmp_path)
-    run_here(
-        cells,
-        runner_options(data, tmp_path),
-        device_slots((), workers=1),
-        SweepWatcher(),
-        wait=True,
-    )
+    LocalRunner(
+        cells, runner_options(data, tmp_path), device_slots((), workers=1), SweepWatcher()
+    ).run(wait=True)
     children = [int(line) for line in note.read_text().split()]
     for process in children:
         os.kill(process, signal.SIGKILL)
@@ -99,13 +94,9 @@ def test_without_wait_cells_of_others_are_left_to_them(data: PreparedData, tmp_p
     cells.note(spec, {"event": "held"}, SweepWatcher())
     cells.pending.clear()
     cells.last_look = time.monotonic() + 1e6  # nobody has looked
-    run_here(
-        cells,
-        runner_options(data, tmp_path),
-        device_slots((), workers=1),
-        SweepWatcher(),
-        wait=False,
-    )
+    LocalRunner(
+        cells, runner_options(data, tmp_path), device_slots((), workers=1), SweepWatcher()
+    ).run(wait=False)
     assert cells.elsewhere == [spec]
 
 
@@ -123,7 +114,7 @@ def test_where_no_worker_can_start_the_reason_is_said(
         checkpoint_seconds=60.0,
     )
     with pytest.raises(ValueError, match=r"no worker can be started: it ended with status 2: arch"):
-        run_here(cells, nowhere, device_slots((), workers=1), SweepWatcher(), wait=True)
+        LocalRunner(cells, nowhere, device_slots((), workers=1), SweepWatcher()).run(wait=True)
     assert (cells.left, len(cells.pending), cells.failed) == (2, 2, {})
 
 
@@ -134,8 +125,8 @@ class AtWork:
     cells: dict[str, RunSpec]
 
 
-def pool(cells: CellQueue, where: list[DeviceSlot], data: PreparedData) -> _WorkerPool:
-    return _WorkerPool(
+def pool(cells: CellQueue, where: list[DeviceSlot], data: PreparedData) -> LocalRunner:
+    return LocalRunner(
         cells, runner_options(data, cells.folders[cells.pending[0]].parent), where, SweepWatcher()
     )
 

@@ -7,14 +7,15 @@ from string import Template
 
 import pytest
 
-from archfit.spec.errors import InvalidValue, refusal, refuse_if, sentences
+from archfit.spec.errors import REFUSALS, InvalidValue, refusal, refuse_if
+from archfit.spec.packed import packed_table
 
 SRC = Path(__file__).parents[2] / "src" / "archfit"
 
 
 def _raised() -> Iterator[tuple[str, set[str], set[str]]]:
     """The name of each refusal in the code, what it is given, and by mappings of its function."""
-    rooms = ("spec", "theory", "exact", "audit", "cli")
+    rooms = ("spec", "theory", "exact", "audit", "cli", "sweep", "train")
     files = (path for room in rooms for path in (SRC / room).glob("*.py"))
     functions = (
         node
@@ -37,13 +38,13 @@ def _raised() -> Iterator[tuple[str, set[str], set[str]]]:
 
 def test_every_refusal_has_sentences_and_every_sentence_is_used() -> None:
     by_reader = {"not-a-word", "not-a-flag"}  # names that a reader is made with
-    assert {name for name, *_ in _raised()} | by_reader == set(sentences())
+    assert {name for name, *_ in _raised()} | by_reader == set(packed_table(REFUSALS))
     assert len(list(_raised())) > 70
 
 
 @pytest.mark.parametrize(("name", "given", "mapped"), list(_raised()))
 def test_what_is_given_fills_the_sentences(name: str, given: set[str], mapped: set[str]) -> None:
-    row = sentences()[name]
+    row = packed_table(REFUSALS)[name]
     assert set(row) in ({"says"}, {"field", "rule", "way_out"})
     places = {place for text in row.values() for place in Template(text).get_identifiers()}
     assert given <= places <= given | mapped

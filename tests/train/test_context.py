@@ -8,10 +8,11 @@ from archfit.train import Progress, Stopped, Watchers
 from tests_training import record_of, tiny_spec
 
 
-class Noting:
+class Noting(Watchers):
     """Writes down what it hears."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.heard: list[object] = []
 
     def started(self, spec: RunSpec, step: int) -> None:

@@ -159,14 +159,14 @@ def test_the_step_whose_loss_is_no_loss_is_named(
 def test_a_held_out_loss_that_is_none_ends_the_run_too(
     data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loss: float
 ) -> None:
-    monkeypatch.setattr("archfit.train.run.heldout_loss", lambda *_: loss)
+    monkeypatch.setattr("archfit.train.evaluate.heldout_loss", lambda *_: loss)
     assert record_of(tiny_spec(data), data, tmp_path).diverged_at_step == 5
 
 
 def test_the_largest_loss_that_is_none_still_fits_into_a_record(
     data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("archfit.train.run.heldout_loss", lambda *_: 99_999.0)
+    monkeypatch.setattr("archfit.train.evaluate.heldout_loss", lambda *_: 99_999.0)
     assert record_of(tiny_spec(data), data, tmp_path).status == "finished"
 
 
@@ -205,7 +205,7 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now, self.saved_at = 5000.0, list[int]()
         monkeypatch.setattr("archfit.train.run.time.monotonic", lambda: self.now)
-        self._slow(monkeypatch, "archfit.train.run.heldout_loss", 100.0)
+        self._slow(monkeypatch, "archfit.train.evaluate.heldout_loss", 100.0)
         self._slow(monkeypatch, "archfit.train.run_files.save_checkpoint", 1000.0)
         self._slow(monkeypatch, "archfit.train.step.Stepper.__call__", 2.0)
 
@@ -225,7 +225,7 @@ def test_only_steps_are_timed_and_not_the_first_of_a_process(
     data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, spec, told = Clock(monkeypatch), tiny_spec(data), list[Progress]()
-    monkeypatch.setattr("archfit.train.run.peak_flops", lambda *_: 1e6)
+    monkeypatch.setattr("archfit.train.hardware.peak_flops", lambda *_: 1e6)
     watch = Recorder()
     monkeypatch.setattr(watch, "progress", told.append)
     settings = replace(HERE, checkpoint_seconds=500.0)

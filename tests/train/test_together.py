@@ -38,7 +38,7 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(torch.cuda, "stream", on)
     monkeypatch.setattr("archfit.train.together.time.sleep", lambda _: None)
-    monkeypatch.setattr("archfit.train.together.release_memory", lambda: seen.append("free"))
+    monkeypatch.setattr("archfit.train.hardware.release_memory", lambda: seen.append("free"))
     monkeypatch.setattr(SideBySide, "_free_memory", lambda _: seen.append("free"))
     return seen
 

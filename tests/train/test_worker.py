@@ -50,7 +50,7 @@ def test_every_spec_is_answered_by_how_it_ended(
     data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     released: list[None] = []
-    monkeypatch.setattr("archfit.train.together.release_memory", lambda: released.append(None))
+    monkeypatch.setattr("archfit.train.hardware.release_memory", lambda: released.append(None))
     first, taken, foreign, last = (replace(tiny_spec(data), seed=seed) for seed in range(4))
     foreign = replace(foreign, data_hash="0" * 64)
     with held(tmp_path / taken.name):
@@ -114,13 +114,10 @@ def test_a_run_that_was_about_to_begin_when_the_asker_left_is_stopped(
     data: PreparedData, tmp_path: Path
 ) -> None:
     under_way, asked = StopRequest(), write_spec(tiny_spec(data), tmp_path)
-    requests, next_one = SpecQueue(), StopRequest()
-    requests.stop_by(under_way)
+    requests = SpecQueue(under_way)
     with asked.open() as lines:
         requests.read(lines)
     assert under_way.signal_number == signal.SIGTERM
-    requests.stop_by(next_one)
-    assert next_one.signal_number == signal.SIGTERM
     assert requests.next(SideBySide(torch.device("cpu"))) is None
 
 

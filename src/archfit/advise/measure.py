@@ -20,7 +20,7 @@ from archfit.spec.architecture import BlockFamily
 from archfit.spec.files import SWEEP, read_record
 from archfit.spec.rates import EPOCHS
 from archfit.sweep.folder import open_sweep, read_sweep, write_results
-from archfit.sweep.local import DeviceSlot, run_here
+from archfit.sweep.local import DeviceSlot, LocalRunner
 from archfit.sweep.named import atlas, sweep_numbers
 from archfit.sweep.runner import CellQueue, RunnerOptions, SweepWatcher
 from archfit.sweep.sweep import Cell, Corpus, Sweep, recipe_of, seeded
@@ -61,7 +61,7 @@ class LadderRunner:
                 checkpoint_seconds=60.0,
             )  # fmt: skip
             with self.watch() as watch:
-                run_here(cells, options, self.where(), watch, wait=True)
+                LocalRunner(cells, options, self.where(), watch).run(wait=True)
         return {spec.name: reason for spec, reason in cells.failed.items()}
 
 

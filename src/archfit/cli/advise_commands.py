@@ -14,7 +14,7 @@ from archfit.cli.output import NAME, bar, manner, say, say_stopped, show
 from archfit.cli.progress import watched
 from archfit.data.sources import SAMPLE
 from archfit.spec.data_kinds import DATA_KINDS
-from archfit.sweep.runner import SweepStopped
+from archfit.spec.signals import Stopped
 
 SOME_FAILED = 1  # exit status
 
@@ -42,7 +42,7 @@ def advise(source: str = SAMPLE, out: Path | None = None, **options: object) -> 
     )
     try:
         found = answers.advise(source, out=out, watching=watching, **options)
-    except SweepStopped as stopped:
+    except Stopped as stopped:
         say_stopped(f"{stopped}")
         raise SystemExit(128 + stopped.signal_number) from stopped
     show(found.document)

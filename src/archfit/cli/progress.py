@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from archfit.cli.output import bars_of, say
 from archfit.report.sweep_document import clock_words, run_words
 from archfit.report.terminal import visible
+from archfit.spec.record import Progress, Watchers
 from archfit.sweep.runner import SweepWatcher
 
 if TYPE_CHECKING:
@@ -21,9 +22,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bars
     from rich.progress import TaskID
 
-    from archfit.spec import Evaluation, RunRecord, RunSpec
+    from archfit.spec import Evaluation, RunSpec
     from archfit.sweep.runner import CellQueue
-    from archfit.train import Progress, Watcher
 
 SECONDS_BETWEEN_LINES = 10.0
 SHOWN_ENDS = 5  # cells that ended last
@@ -31,10 +31,8 @@ HELD = "held"  # somebody else trains it: no news
 
 
 @contextlib.contextmanager
-def run_watchers(count: int, *, silent: bool) -> Iterator[Sequence[Watcher]]:
+def run_watchers(count: int, *, silent: bool) -> Iterator[Sequence[Watchers]]:
     """One for each of `count` runs, which shows its progress on stderr unless all is silent."""
-    from archfit.train import Watchers
-
     if silent:
         yield [Watchers() for _ in range(count)]
     elif sys.stderr.isatty():
@@ -47,10 +45,11 @@ def run_watchers(count: int, *, silent: bool) -> Iterator[Sequence[Watcher]]:
         yield [RunLog(names_run=count > 1) for _ in range(count)]
 
 
-class RunLog:
+class RunLog(Watchers):
     """One line an evaluation, and one every ten seconds."""
 
     def __init__(self, *, names_run: bool) -> None:
+        super().__init__()
         self.last_line, self.names_run = time.monotonic(), names_run
         self.spec: RunSpec
 
@@ -86,9 +85,6 @@ class RunLog:
     def notice(self, sentence: str) -> None:
         """Write the sentence to stderr."""
         say(sentence)
-
-    def finished(self, record: RunRecord) -> None:
-        """Say nothing: the table that follows does."""
 
 
 class RunBar(RunLog):

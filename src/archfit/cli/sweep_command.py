@@ -23,11 +23,12 @@ from archfit.report.sweep_document import cells_document, outcome_document, scri
 from archfit.spec import write_whole
 from archfit.spec.errors import check_at_least, check_choice, check_real, refusal, refuse_if
 from archfit.spec.run import LearningRateRule
+from archfit.spec.signals import Stopped
 from archfit.sweep.clusters import check_script_file, needs_a_gpu, run_on_ray, slurm_script
 from archfit.sweep.folder import open_sweep, read_sweep, write_results
-from archfit.sweep.local import WORKERS_ON_A_GPU, gpus, run_here, usual_slots
+from archfit.sweep.local import WORKERS_ON_A_GPU, LocalRunner, gpus, usual_slots
 from archfit.sweep.named import ATLAS, NAMED, asked, counted_corpora, named_sweep, sweep_numbers
-from archfit.sweep.runner import CellQueue, RunnerOptions, SweepStopped
+from archfit.sweep.runner import CellQueue, RunnerOptions
 from archfit.sweep.sweep import SCALES, Corpus, Scale, Sweep, at_neighbouring_rates, used_corpora
 from archfit.sweep.sweep_file import read_sweep_file
 
@@ -231,8 +232,8 @@ def _train(
                 run_on_ray(cells, options, watch, address=given["ray"])
             else:
                 slots = usual_slots(options.device, given["workers"], options.threads)
-                run_here(cells, options, slots, watch, wait=given["wait"])
-    except SweepStopped as stopped:
+                LocalRunner(cells, options, slots, watch).run(wait=given["wait"])
+    except Stopped as stopped:
         write_results(options.out, opened)
         say_stopped(f"{stopped}: {cells.left} of {cells.total} runs left")
         raise SystemExit(128 + stopped.signal_number) from stopped

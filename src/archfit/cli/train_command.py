@@ -92,10 +92,10 @@ def _asked_for(invocation: typer.Context, data: PreparedData) -> list[RunSpec]:
         feed_forward=_number_or_word(given["feed_forward"], parse_size),
         learning_rate=_number_or_word(given["learning_rate"], float),
     )
-    made = partial(RunOptions.spec, vocab=data.vocab, data_hash=data.data_hash)
-    rates = wanted.neighbours() if given["tune"] else (wanted,)
-    seeds = range(given["seed"], given["seed"] + given["seeds"])
-    return [made(rate, seed=seed) for rate in rates for seed in seeds]
+    made = partial(wanted.spec, vocab=data.vocab, data_hash=data.data_hash)
+    specs = [made(seed=given["seed"] + number) for number in range(given["seeds"])]
+    factors = (0.5, 1.0, 2.0) if given["tune"] else (1.0,)
+    return [spec.at_rate(factor) for factor in factors for spec in specs]
 
 
 def _number_or_word(text: str | None, parse: Callable[[str], float]) -> float | str | None:

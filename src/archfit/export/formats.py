@@ -14,10 +14,10 @@ from pathlib import Path
 from string import Template
 from typing import Any, Literal
 
-from archfit.spec import Architecture, Factorised, InvalidValue, Patches, Softmax, Table, Tied
-from archfit.spec.architecture import gated_units, grouping_error
+from archfit.spec import Architecture, Factorised, Patches, Softmax, Tied, parts
+from archfit.spec.architecture import check_groups, gated_units
 from archfit.spec.counting import BARE_STYLE, GPT2_STYLE, LLAMA_STYLE, QWEN3_STYLE, NetworkSizes
-from archfit.spec.errors import check_at_least, check_type
+from archfit.spec.errors import InvalidValue, check_at_least, check_types
 from archfit.spec.files import TOKENIZER, TOKENIZER_CONFIG, packed_file, write_whole
 from archfit.spec.rates import CHINCHILLA_TOKENS, EPOCHS, starting_point, training_tokens
 from archfit.spec.run_options import FAN_IN_VARIANCE
@@ -46,7 +46,7 @@ class ExportShape:
     feed_forward: int | Literal["usual"] = "usual"  # hidden units; usual: 8 width^2 weights
     vocab: int
     context: int
-    embedding: Table
+    embedding: parts.Table
     tied: bool
     separator: int | None  # the token that ends a document; None where there is no tokenizer
     rms_epsilon: float = 1e-6  # Llama's
@@ -59,9 +59,8 @@ class ExportShape:
         check_at_least(2, vocab=self.vocab)
         if self.feed_forward != "usual":
             check_at_least(1, feed_forward=self.feed_forward)
-        check_type(Table, embedding=self.embedding)
-        if self.heads % self.kv_heads:
-            raise grouping_error(self.heads, self.kv_heads)
+        check_types(self, "embedding")
+        check_groups(self.heads, self.kv_heads)
         if self.separator is not None and not 0 <= self.separator < self.vocab:
             rule = f"is not in 0..{self.vocab - 1}"
             raise InvalidValue("separator", self.separator, rule, "use a {vocab} above it")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from archfit.export.formats import Export, ExportFormat, ExportShape
-    from archfit.spec import Architecture, Head, Positions
+    from archfit.spec import Architecture, parts
     from archfit.spec.run import LearningRateRule
 
     Shape = tuple[int, ...]
@@ -114,7 +114,7 @@ def export_run(run: TrainedRun, *, separator: int | None) -> Export:
 def _notes(run: TrainedRun, shape: ExportShape) -> list[str]:
     architecture, rule = run.spec.architecture, run.spec.recipe.learning_rate_rule
     notes = [f"trained weights of run {run.spec.name} in float32"]
-    tables: list[tuple[str, int, Positions | Head]] = [
+    tables: list[tuple[str, int, parts.Positions | parts.Head]] = [
         ("tokens", shape.vocab, architecture.embedding),
         ("positions", shape.context, architecture.positions),
         *([("predictions", shape.vocab, architecture.head)] if run.format.has_head else []),
@@ -180,7 +180,7 @@ def open_tensors(run: TrainedRun) -> Iterator[TensorFile]:
 def expected_shapes(architecture: Architecture) -> dict[str, Shape]:
     """Names and shapes of the tensors of a softmax network, as `archfit train` writes them."""
     width, vocab = architecture.width, architecture.input.vocab
-    tables: dict[str, tuple[int, Positions | Head]] = {
+    tables: dict[str, tuple[int, parts.Positions | parts.Head]] = {
         "embedding.tokens": (vocab, architecture.embedding),
         "embedding.positions": (architecture.context, architecture.positions),
         "head": (vocab, architecture.head),

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from archfit.model.parametrisation import Parametrisation
-from archfit.spec import Architecture, Factorised, Full, Input, Linear, Rotary
+from archfit.spec import Architecture, Factorised, Full, Linear, Rotary, parts
 
 HAS_TRITON = importlib.util.find_spec("triton") is not None
 WIDEST_FUSED_HEAD = 512  # that our kernels of attention take
@@ -329,7 +329,7 @@ def batch_of(
 
 
 def token_losses(
-    logits_BNP: Float[Tensor, "B N P"], targets_BS: Int[Tensor, "B S"], given: Input
+    logits_BNP: Float[Tensor, "B N P"], targets_BS: Int[Tensor, "B S"], given: parts.Input
 ) -> Float[Tensor, " M"]:
     """-ln p of each token, B S of them, in float32."""
     logits_MV = logits_BNP.reshape(-1, given.vocab)  # a position predicts each of its tokens

@@ -21,12 +21,9 @@ Sides = tuple[tuple[int, ...], tuple[int, ...]]  # how one side is cut, inside a
 
 def widened(architecture: Architecture) -> Architecture:
     """The larger network; the same one if its sizes are multiples already."""
-    return replace(
-        architecture,
-        width=_up(architecture.width),
-        head_dim=_up(architecture.head_dim),
-        feed_forward=_up(architecture.feed_forward),
-    )
+    width, head_dim = _up(architecture.width), _up(architecture.head_dim)
+    hidden = _up(architecture.feed_forward)
+    return replace(architecture, width=width, head_dim=head_dim, feed_forward=hidden)
 
 
 def _up(size: int) -> int:

@@ -26,16 +26,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from archfit.model.layers import (
-    AddNorm,
-    Attention,
-    BlockSettings,
-    Branch,
-    FeedForward,
-    LinearAttention,
-    RowTable,
-    Stream,
-)
+from archfit.model import layers
+from archfit.model.layers import Branch, RowTable, Stream
 from archfit.model.padding import part_inside, widened
 from archfit.model.parametrisation import INITIAL_STD, Parametrisation
 from archfit.spec import Architecture, Linear, Patches, Rotary, Tied
@@ -79,13 +71,13 @@ class Embedding(nn.Module):
 class Block(nn.Module):
     """x + attention(norm(x)), then x + feed_forward(norm(x)); the last sum is left to the next."""
 
-    def __init__(self, settings: BlockSettings) -> None:
+    def __init__(self, settings: layers.BlockSettings) -> None:
         super().__init__()
         shape = settings.architecture
-        self.attention_norm, self.attention = AddNorm(settings), Attention(settings)
-        self.feed_forward_norm = AddNorm(settings)
+        self.attention_norm, self.attention = layers.AddNorm(settings), layers.Attention(settings)
+        self.feed_forward_norm = layers.AddNorm(settings)
         is_gated = shape.style.is_gated
-        self.feed_forward = FeedForward(shape.width, shape.feed_forward, is_gated=is_gated)
+        self.feed_forward = layers.FeedForward(shape.width, shape.feed_forward, is_gated=is_gated)
         self.dropout = nn.Dropout(settings.dropout)
 
     def forward(self, x_BND: Stream, branch: Branch | None) -> tuple[Stream, Branch]:
@@ -102,11 +94,11 @@ class Block(nn.Module):
 class SoftmaxTrunk(nn.Module):
     """Pre-norm blocks and the last norm."""
 
-    def __init__(self, settings: BlockSettings) -> None:
+    def __init__(self, settings: layers.BlockSettings) -> None:
         super().__init__()
         depth = settings.architecture.depth
         self.blocks = nn.ModuleList(Block(settings) for _ in range(depth))
-        self.norm = AddNorm(settings)
+        self.norm = layers.AddNorm(settings)
 
     def forward(self, x_BND: Stream) -> Stream:
         """What the head reads."""
@@ -123,8 +115,9 @@ class LinearTrunk(nn.Module):
     def __init__(self, architecture: Architecture, attention: Linear) -> None:
         super().__init__()
         self.residual = attention.residual
-        layers = (LinearAttention(architecture, attention) for _ in range(architecture.depth))
-        self.blocks = nn.ModuleList(layers)
+        depth = architecture.depth
+        blocks = (layers.LinearAttention(architecture, attention) for _ in range(depth))
+        self.blocks = nn.ModuleList(blocks)
 
     def forward(self, x_BND: Stream) -> Stream:
         """Y_L, a polynomial of degree 3^depth in the inputs."""
@@ -156,7 +149,7 @@ class Transformer(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.copied: list[nn.Parameter] = []
         self.copies: list[Tensor] = []
-        settings = BlockSettings(architecture, numbers, dropout, self.inside)
+        settings = layers.BlockSettings(architecture, numbers, dropout, self.inside)
         self.trunk = (
             LinearTrunk(architecture, architecture.attention)
             if isinstance(architecture.attention, Linear)
@@ -185,8 +178,8 @@ class Transformer(nn.Module):
     def copy_weights(self) -> None:
         """Keep bfloat16 copies of matrices and biases in blocks; who calls the network refreshes
         them. A cast of each where it is used is one kernel in seven of a small network."""
-        layers = [part for part in self.trunk.modules() if isinstance(part, nn.Linear)]
-        self.copied = [weight for layer in layers for weight in layer.parameters()]
+        linear = [part for part in self.trunk.modules() if isinstance(part, nn.Linear)]
+        self.copied = [weight for layer in linear for weight in layer.parameters()]
         self.copies = [torch.empty_like(w, dtype=torch.bfloat16) for w in self.copied]
         for weight, copy in zip(self.copied, self.copies, strict=True):
             weight.coarse_copy = copy  # type: ignore[attr-defined]  # see product_kernels.coarse
@@ -231,8 +224,11 @@ def initialise(model: Transformer, numbers: Parametrisation, *, seed: int) -> No
             name = f"trunk.blocks.{at}"
             if isinstance(block, Block):
                 _fill_block(block, numbers, name, seed)
-            elif isinstance(block, LinearAttention):
-                _fill_linear(block, shape.context, name, seed)
+            elif isinstance(block, layers.LinearAttention):
+                # Sizes that keep a cubic layer of `context` positions from growing.
+                _normal(block.qkv.weight, 1 / math.sqrt(shape.width), f"{name}.qkv", seed)
+                out_std = 1 / (shape.context * math.sqrt(block.out.in_features))
+                _normal(block.out.weight, out_std, f"{name}.out", seed)
 
 
 def _fill_table(table: RowTable, std: float, name: str, seed: int) -> None:
@@ -260,13 +256,6 @@ def _fill_block(block: Block, numbers: Parametrisation, name: str, seed: int) ->
         _normal(linear.weight, std, f"{name}.{part}", seed)
         if linear.bias is not None:
             linear.bias.zero_()
-
-
-def _fill_linear(layer: LinearAttention, context: int, name: str, seed: int) -> None:
-    """Sizes that keep a cubic layer of `context` positions from growing."""
-    _normal(layer.qkv.weight, 1 / math.sqrt(layer.qkv.in_features), f"{name}.qkv", seed)
-    out_std = 1 / (context * math.sqrt(layer.out.in_features))
-    _normal(layer.out.weight, out_std, f"{name}.out", seed)
 
 
 def _normal(weight: Tensor, std: float, name: str, seed: int) -> None:

@@ -1,35 +1,14 @@
 """What an architecture, a run and a record are: frozen values with checks, JSON and hash."""
 
-from archfit.spec.architecture import Architecture as Architecture
-from archfit.spec.architecture import standard_architecture as standard_architecture
-from archfit.spec.codec import canonical_json as canonical_json
-from archfit.spec.codec import from_json as from_json
-from archfit.spec.codec import loads as loads
-from archfit.spec.codec import to_json as to_json
-from archfit.spec.errors import InvalidValue as InvalidValue
-from archfit.spec.estimate import Estimate as Estimate
-from archfit.spec.files import flush_folder as flush_folder
-from archfit.spec.files import load_file as load_file
-from archfit.spec.files import open_regular as open_regular
-from archfit.spec.files import write_whole as write_whole
-from archfit.spec.parts import Attention as Attention
-from archfit.spec.parts import Factorised as Factorised
-from archfit.spec.parts import Full as Full
-from archfit.spec.parts import Head as Head
-from archfit.spec.parts import Input as Input
-from archfit.spec.parts import Linear as Linear
-from archfit.spec.parts import Patches as Patches
-from archfit.spec.parts import Positions as Positions
-from archfit.spec.parts import Rotary as Rotary
-from archfit.spec.parts import Softmax as Softmax
-from archfit.spec.parts import Table as Table
-from archfit.spec.parts import Tied as Tied
-from archfit.spec.parts import Tokens as Tokens
-from archfit.spec.record import Evaluation as Evaluation
-from archfit.spec.record import FullContext as FullContext
-from archfit.spec.record import Machine as Machine
-from archfit.spec.record import RunRecord as RunRecord
-from archfit.spec.record import Stretch as Stretch
-from archfit.spec.record import Timing as Timing
-from archfit.spec.run import Recipe as Recipe
-from archfit.spec.run import RunSpec as RunSpec
+from archfit.spec.architecture import Architecture
+from archfit.spec.codec import canonical_json, from_json, loads, to_json
+from archfit.spec.files import load_file, open_regular, write_whole
+from archfit.spec.parts import Factorised, Full, Linear, Patches, Rotary, Softmax, Tied, Tokens
+from archfit.spec.record import Evaluation, FullContext, Machine, RunRecord, Stretch, Timing
+from archfit.spec.run import Recipe, RunSpec
+from archfit.spec.run_options import standard_architecture
+
+__all__ = ["Architecture", "canonical_json", "from_json", "loads", "to_json", "write_whole"]
+__all__ += ["Factorised", "Full", "Linear", "Patches", "Rotary", "Softmax", "Tied", "Tokens"]
+__all__ += ["Evaluation", "FullContext", "Machine", "Recipe", "RunRecord", "RunSpec", "Stretch"]
+__all__ += ["Timing", "load_file", "open_regular", "standard_architecture"]

@@ -8,11 +8,11 @@ docs/notation.md names every symbol.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from archfit.spec import counting, parts
 from archfit.spec.counting import BlockStyle, NetworkSizes
-from archfit.spec.errors import check_at_least, check_choice, check_type, refusal, refuse_if
+from archfit.spec.errors import check_at_least, check_choice, check_types, refusal, refuse_if
 
 BlockFamily = Literal["gpt2", "llama"]
 Objective = Literal["causal", "masked"]
@@ -51,12 +51,7 @@ class Architecture:
         check_at_least(1, kv_heads=self.key_value_heads)
         check_choice(get_args(BlockFamily), block=self.block)
         check_choice(get_args(Objective), objective=self.objective)
-        check_type(bool, qk_norm=self.qk_norm)
-        check_type(parts.Attention, attention=self.attention)
-        check_type(parts.Input, input=self.input)
-        check_type(parts.Table, embedding=self.embedding)
-        check_type(parts.Positions, positions=self.positions)
-        check_type(parts.Head, head=self.head)
+        check_types(self, "qk_norm", "attention", "input", "embedding", "positions", "head")
         if self.kv_heads == self.heads:
             object.__setattr__(self, "kv_heads", None)  # one network, one value
         self._check_block()
@@ -67,8 +62,7 @@ class Architecture:
         refuse_if(is_linear and hidden != 0, "linear-feed-forward", hidden)
         check_at_least(0 if is_linear else 1, feed_forward=hidden)
         refuse_if(is_linear and self.block != "gpt2", "linear-block", self.block)
-        if self.heads % self.key_value_heads:
-            raise grouping_error(self.heads, self.key_value_heads)
+        check_groups(self.heads, self.key_value_heads)
         if self.block == "gpt2" and (self.kv_heads is not None or self.qk_norm):
             field = "qk_norm" if self.qk_norm else "kv_heads"
             raise refusal("not-in-gpt2", getattr(self, field), field=field)
@@ -85,11 +79,9 @@ class Architecture:
             raise refusal("masked-patches", "masked", size=self.input.size)
 
     @staticmethod
-    def shortened(document: dict[str, object]) -> dict[str, object]:
+    def shortened(document: dict[str, Any]) -> dict[str, Any]:
         """The JSON of 0.1, whose feed-forward layer was a multiple of the width."""
         width, hidden = document["width"], document["feed_forward"]
-        assert isinstance(width, int)
-        assert isinstance(hidden, int)
         if hidden % width == 0:
             del document["feed_forward"]
             document["feed_forward_multiple"] = hidden // width
@@ -219,11 +211,12 @@ class Architecture:
         return self.context * (self.depth * block + 2 * self.input.predictions)
 
 
-def grouping_error(heads: int, kv_heads: int) -> ValueError:
-    """Why heads cannot share that many keys and values."""
-    divisors = [number for number in range(1, min(heads, 10**4) + 1) if not heads % number]
-    nearest = min(divisors, key=lambda number: abs(number - kv_heads))
-    return refusal("unequal-groups", kv_heads, heads=heads, nearest=nearest)
+def check_groups(heads: int, kv_heads: int) -> None:
+    """Refuse heads that cannot share that many keys and values."""
+    if heads % kv_heads:
+        divisors = [number for number in range(1, min(heads, 10**4) + 1) if not heads % number]
+        nearest = min(divisors, key=lambda number: abs(number - kv_heads))
+        raise refusal("unequal-groups", kv_heads, heads=heads, nearest=nearest)
 
 
 def gated_units(width: int) -> int:
@@ -246,26 +239,3 @@ def head_dim_of(width: int, heads: int) -> int:
         nearest = below if below and width - below <= heads // 2 else below + heads
         raise refusal("no-head-dim", width, heads=heads, nearest=nearest)
     return width // heads
-
-
-def standard_architecture(
-    *, depth: int, width: int, heads: int, vocab: int, context: int
-) -> Architecture:
-    """The usual shape: head_dim = width / heads, feed-forward 4 x width, full untied tables.
-
-    This is the network that the papers trained.
-    """
-    check_at_least(1, depth=depth)
-    return Architecture(
-        depth=depth,
-        width=width,
-        heads=heads,
-        head_dim=head_dim_of(width, heads),
-        attention=parts.Softmax(),
-        feed_forward=4 * width,
-        context=context,
-        input=parts.Tokens(vocab=vocab),
-        embedding=parts.Full(),
-        positions=parts.Full(),
-        head=parts.Full(),
-    )

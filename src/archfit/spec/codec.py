@@ -15,10 +15,9 @@ import types
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from functools import cache
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
-from archfit.spec.errors import brief, refusal
+from archfit.spec.errors import brief, refusal, types_of_fields
 
 Json = object  # what `json.loads` returns
 Value = TypeVar("Value")
@@ -107,15 +106,9 @@ def _short_integer(digits: str) -> int:
 # ---- by types
 
 
-@cache
-def _hints(kind: type) -> dict[str, object]:
-    """The types of its fields: to find them takes longer than to read a record by them."""
-    return get_type_hints(kind)
-
-
 def _fields_to_json(value: object) -> dict[str, Json]:
     kind: Any = type(value)
-    hints = _hints(kind)
+    hints = types_of_fields(kind)
     document: dict[str, Json] = {}
     for field in fields(value):  # type: ignore[arg-type]  # the caller saw a dataclass
         part, hint = getattr(value, field.name), hints[field.name]
@@ -166,7 +159,7 @@ def _decode_scalar(hint: Any, document: Json, where: str) -> object:
 
 
 def _decode_dataclass(hint: Any, document: Json, where: str) -> object:
-    hints = _hints(hint)
+    hints = types_of_fields(hint)
     mapping: Mapping[str, Json] = {**getattr(hint, "USUAL", {}), **_as_mapping(document, where)}
     if hasattr(hint, "completed"):
         mapping = hint.completed(mapping)

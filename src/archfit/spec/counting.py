@@ -92,12 +92,11 @@ class NetworkSizes:
     def biases_and_norms(self) -> float:
         """All other parameters of the blocks, and the norm after the last one."""
         style, width = self.style, self.width
-        biases = attention_biases(
-            style.biases, width=width, query=self.query, key_value=self.key_value
-        ) + feed_forward_biases(style, width=width, hidden=self.hidden)
-        norms = style.norms * style.norm * width + head_norms(
-            style, head_dim=self.head_dim, query=self.query, key_value=self.key_value
-        )
+        sides = {"query": self.query, "key_value": self.key_value}
+        biases = attention_biases(style.biases, width=width, **sides)
+        biases += feed_forward_biases(style, width=width, hidden=self.hidden)
+        norms = style.norms * style.norm * width
+        norms += head_norms(style, head_dim=self.head_dim, **sides)
         return self.depth * (biases + norms) + style.norm * width
 
     @property
@@ -123,9 +122,8 @@ class Parts:
 
 # ZeRO (Rajbhandari et al. 2020): mixed-precision Adam, bytes a parameter
 WEIGHT_BYTES, GRADIENT_BYTES, OPTIMISER_BYTES = 2, 2, 12
-ACTIVATION_BYTES = (
-    34  # a position, unit of width and layer; Korthikanti et al. 2022, no scores kept
-)
+# A position, unit of width and layer; Korthikanti et al. 2022, no scores kept
+ACTIVATION_BYTES = 34
 LOGIT_BYTES = 6  # a 16-bit logit and its 32-bit gradient
 
 

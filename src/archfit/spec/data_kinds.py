@@ -4,8 +4,9 @@ How a kind is recognised, read and given a vocabulary stands in `archfit.data.ki
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
+from archfit.spec.codec import from_json
 from archfit.spec.packed import packed_table
 from archfit.spec.parts import BYTE_TOKENS
 
@@ -18,13 +19,15 @@ LARGEST_KMER = 24  # 2^24: beyond it even two letters make too many groups
 class DataKind:
     """One kind of data, as `archfit data prepare --kind` names it."""
 
+    USUAL: ClassVar = {"code": [], "is_prose": False, "least_vocab": 2}
+
     suffixes: tuple[str, ...]  # of its files in a folder; none: every file
     options: tuple[str, ...]  # it understands besides vocab and max_bytes
     units: Literal["bytes", "letters", "values"]  # BPE merges bytes, k-mers group letters
     repairs: tuple[str, ...]  # of a vocabulary that is too small for a network, the best first
-    code: tuple[str, ...] = ()  # suffixes of source code, which is read in the same way
-    is_prose: bool = False  # what was seen of networks trained on text holds for it
-    least_vocab: int = 2  # one token carries no information
+    code: tuple[str, ...]  # suffixes of source code, which is read in the same way
+    is_prose: bool  # what was seen of networks trained on text holds for it
+    least_vocab: int  # one token carries no information
 
     @property
     def reads_shards(self) -> bool:
@@ -32,12 +35,9 @@ class DataKind:
         return not self.suffixes or ".bin" in self.suffixes
 
 
-def _kind(fields: dict[str, Any]) -> DataKind:
-    lists = {key: tuple(part) for key, part in fields.items() if isinstance(part, list)}
-    return DataKind(**(fields | lists))
-
-
-DATA_KINDS = {name: _kind(fields) for name, fields in packed_table("data_kinds.toml").items()}
+DATA_KINDS = {
+    name: from_json(DataKind, fields) for name, fields in packed_table("data_kinds.toml").items()
+}
 
 
 def kind_of_suffix(suffix: str) -> str:

@@ -6,13 +6,15 @@ Most refusals have a name, under which their sentences stand in resources/refusa
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from functools import cache
 from numbers import Number
 from string import Template
-from types import UnionType
+from typing import Any, get_type_hints
 
 from archfit.spec.packed import packed_table
 
 MOST = 10**12  # no size of any network; beyond it somebody mistyped
+REFUSALS = "refusals.toml"  # the field, rule and way out of each, or what it says
 LONGEST_LINE = 500  # characters of a refusal, however long the input that it quotes
 _FIELD_IN_BRACES = re.compile(r"\{([a-z_0-9]+)\}")
 
@@ -46,14 +48,10 @@ class InvalidValue(ValueError):
         return _FIELD_IN_BRACES.sub(lambda name: self._names.get(name[1], name[1]), sentence)
 
 
-def sentences() -> dict[str, dict[str, str]]:
-    """Each refusal's field, rule and way out, or what it says."""
-    return packed_table("refusals.toml")
-
-
 def refusal(name: str, value: object = None, /, **given: object) -> ValueError:
     """The error of this name about a value; `given` fills the places behind $ of its sentences."""
-    about = {part: Template(text).substitute(given) for part, text in sentences()[name].items()}
+    row = packed_table(REFUSALS)[name]
+    about = {part: Template(text).substitute(given) for part, text in row.items()}
     if "says" in about:
         return ValueError(about["says"])
     return InvalidValue(about["field"], value, about["rule"], about["way_out"])
@@ -68,7 +66,8 @@ def refuse_if(is_bad: bool, name: str, value: object = None, /, **given: object)
 def brief(value: object) -> str:
     """A value in a few characters and on one line, whatever it is and however long."""
     if isinstance(value, str):
-        return ascii_unless_printable(value if len(value) <= 60 else f"{value[:57]}...")
+        text = value if len(value) <= 60 else f"{value[:57]}..."
+        return repr(text) if text.isprintable() else ascii(text)  # a letter could steer a terminal
     if isinstance(value, Mapping):
         return f"an object of {len(value)} keys"
     if isinstance(value, list | tuple):
@@ -76,11 +75,6 @@ def brief(value: object) -> str:
     if isinstance(value, int) and abs(value) > 10**40:  # its digits may take minutes to write
         return "a number above 10^40" if value > 0 else "a number below -10^40"
     return f"{value!s:.60}" if isinstance(value, Number) else f"{value!r:.60}"
-
-
-def ascii_unless_printable(text: str) -> str:
-    """The text in quotes; where a letter would steer a terminal, all special ones are escaped."""
-    return repr(text) if text.isprintable() else ascii(text)
 
 
 def one_line(text: str) -> str:
@@ -128,9 +122,17 @@ def check_text(**texts: str) -> None:
             raise InvalidValue(name, text, rule, "use plain letters")
 
 
-def check_type(wanted: type | UnionType, **values: object) -> None:
-    """Refuse a value of another type, which a caller without a type checker may pass."""
-    for name, value in values.items():
-        if not isinstance(value, wanted):
+@cache
+def types_of_fields(kind: type) -> dict[str, Any]:
+    """The types of a dataclass's fields: to find them takes longer than to read it by them."""
+    return get_type_hints(kind)
+
+
+def check_types(value: object, *names: str) -> None:
+    """Refuse fields of another type, which a caller without a type checker may pass."""
+    kind: Any = type(value)
+    for name in names:
+        wanted, found = types_of_fields(kind)[name], getattr(value, name)
+        if not isinstance(found, wanted):
             words = re.sub(r"archfit\.spec\.(\w+\.)?", "", getattr(wanted, "__name__", str(wanted)))
-            raise InvalidValue(name, value, f"is no {words}", "make one and give that")
+            raise InvalidValue(name, found, f"is no {words}", "make one and give that")

@@ -49,10 +49,8 @@ class Estimate:
 
     def rising(self, function: Callable[[float], float]) -> "Estimate":
         """The estimate of a rising function of this number, such as its exponential."""
-        value, low, high = (
-            None if number is None else function(number)
-            for number in (self.value, self.low, self.high)
-        )
+        numbers = (self.value, self.low, self.high)
+        value, low, high = (None if it is None else function(it) for it in numbers)
         return replace(self, value=value, low=low, high=high)
 
     def row(self, name: str = "value") -> dict[str, float | None]:

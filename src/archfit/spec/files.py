@@ -46,12 +46,12 @@ def load_file(kind: type[Value], path: Path, *, most_bytes: int) -> Value:
     return loads(kind, read_bounded(path, most_bytes).decode())
 
 
-def read_bounded(path: Path, most_bytes: int) -> bytes:
+def read_bounded(path: Path, most_bytes: int, so: str = ", more than such a file needs") -> bytes:
     """All of a file that may be anybody's, if it is a regular one and not larger than that."""
     with open_regular(path) as file:
         content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
-        raise ValueError(f"it has over {most_bytes:,} bytes, more than such a file needs")
+        raise ValueError(f"it has over {most_bytes:,} bytes{so}")
     return content
 
 
@@ -99,7 +99,7 @@ def _alone_in(path: Path) -> Iterator[BinaryIO]:
         with contextlib.suppress(FileNotFoundError):
             if path.is_symlink() or path.stat().st_nlink > 1:
                 path.unlink()
-        with open(path, "ab", opener=_without_following) as file:
+        with open_lock(path) as file:
             with contextlib.suppress(OSError):  # a file system without locks
                 fcntl.flock(file, fcntl.LOCK_EX)
             is_ours = False  # it may have been renamed while we waited
@@ -109,6 +109,11 @@ def _alone_in(path: Path) -> Iterator[BinaryIO]:
                 file.truncate(0)
                 yield file
                 return
+
+
+def open_lock(path: Path) -> BinaryIO:
+    """The file to lock: one that is here, not where a link leads, as it is, without waiting."""
+    return open(path, "ab", opener=_without_following)
 
 
 def _without_following(path: str, flags: int) -> int:

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
-from archfit.spec.errors import check_at_least, check_choice, check_type
+from archfit.spec.errors import check_at_least, check_choice, check_types
 
 BYTE_TOKENS = 256  # rows of a byte-level BPE that are no merges; few of them occur in most sources
 
@@ -34,7 +34,7 @@ class Linear:
     causal: bool
 
     def __post_init__(self) -> None:
-        check_type(bool, residual=self.residual, causal=self.causal)
+        check_types(self, "residual", "causal")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

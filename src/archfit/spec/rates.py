@@ -88,8 +88,7 @@ def _outside(depth: int, width: int, batch_tokens: int, steps: int) -> list[str]
         "training tokens": steps * batch_tokens,
     }  # fmt: skip
     return [
-        f"{name} {size:,} ({low:,} to {high:,})"
-        for name, size in sizes.items()
-        for low, high in [packed_table(RATES)["range"][name]]
-        if not low <= size <= high
+        f"{name} {sizes[name]:,} ({low:,} to {high:,})"
+        for name, (low, high) in packed_table(RATES)["range"].items()
+        if not low <= sizes[name] <= high
     ]

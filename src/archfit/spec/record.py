@@ -1,9 +1,9 @@
-"""What a run leaves behind: its spec, its losses, and where and how fast it ran."""
+"""What a run leaves behind: its spec, its losses, where and how fast it ran; and who follows it."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from archfit.spec.errors import InvalidValue, check_at_least, check_choice, check_real
+from archfit.spec.errors import check_at_least, check_choice, check_real, refusal, refuse_if
 from archfit.spec.run import RunSpec
 
 # The version of the arithmetic of training: 1 is that of 0.1; since 2 a GPU sums gradients in a
@@ -106,17 +106,60 @@ class RunRecord:
     def __post_init__(self) -> None:
         check_choice(("finished", "diverged"), status=self.status)
         if (self.status == "diverged") != (self.diverged_at_step is not None):
-            rule = f"with {{diverged_at_step}}={self.diverged_at_step}"
-            way_out = "a diverged run names its step, a finished one has none"
-            raise InvalidValue("status", self.status, rule, way_out)
-        if self.status == "finished" and not self.evaluations:
-            raise ValueError("a finished run has no evaluations; record at least the last one")
+            raise refusal("record-status", self.status, step=self.diverged_at_step)
+        refuse_if(self.status == "finished" and not self.evaluations, "record-empty")
         steps = [evaluation.step for evaluation in self.evaluations]
-        if steps != sorted(set(steps)):
-            raise ValueError(f"evaluations are at steps {steps}; put each once, in order")
+        refuse_if(steps != sorted(set(steps)), "record-order", steps=steps)
         for step in (*steps, self.diverged_at_step or 0):
             check_real(0, self.spec.recipe.steps, step=step)
 
     def same_result(self, other: "RunRecord") -> bool:
         """Whether two records agree in everything but timing and machine."""
         return replace(other, timing=self.timing, machine=self.machine) == self
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Progress:
+    """Where a run is."""
+
+    step: int
+    steps: int
+    training_nats_per_token: float  # of the last step
+    tokens_per_second: float
+    flop_utilisation: float | None
+    seconds_left: float
+
+
+class Watchers:
+    """Whoever follows a run, such as the command line or TensorBoard: it overrides what it hears.
+
+    The rest it passes on to others; with none, silence.
+    """
+
+    def __init__(self, *watchers: "Watchers") -> None:
+        self.watchers = watchers
+
+    def started(self, spec: RunSpec, step: int) -> None:
+        """Tell each that the run begins, or goes on."""
+        for watcher in self.watchers:
+            watcher.started(spec, step)
+
+    def progress(self, progress: Progress) -> None:
+        """Tell each where the run is."""
+        for watcher in self.watchers:
+            watcher.progress(progress)
+
+    def evaluated(self, evaluation: Evaluation) -> None:
+        """Tell each the held-out loss."""
+        for watcher in self.watchers:
+            watcher.evaluated(evaluation)
+
+    def notice(self, sentence: str) -> None:
+        """Pass the sentence on to each."""
+        for watcher in self.watchers:
+            watcher.notice(sentence)
+
+    def finished(self, record: RunRecord) -> None:
+        """Give each the record."""
+        for watcher in self.watchers:
+            watcher.finished(record)

@@ -2,19 +2,12 @@
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from archfit.spec.architecture import Architecture
 from archfit.spec.codec import canonical_json
-from archfit.spec.errors import (
-    check_at_least,
-    check_choice,
-    check_real,
-    check_type,
-    refusal,
-    refuse_if,
-)
+from archfit.spec.errors import check_at_least, check_choice, check_real, check_types, refuse_if
 
 LearningRateRule = Literal["standard", "completep", "fan-in"]  # docs/rates.md
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -66,21 +59,24 @@ class RunSpec:
     seed: int
 
     def __post_init__(self) -> None:
-        check_type(Architecture, architecture=self.architecture)
-        check_type(Recipe, recipe=self.recipe)
-        check_type(str, data_hash=self.data_hash)
+        check_types(self, "architecture", "recipe", "data_hash")
         refuse_if(not _SHA256.fullmatch(self.data_hash), "no-hash", self.data_hash)
         check_at_least(0, seed=self.seed)
         self._check_task()
 
     def _check_task(self) -> None:
         """Refuse networks that see what they should predict, or never see what they should read."""
-        is_causal, objective = self.architecture.is_causal, self.architecture.objective
-        blind = objective == "causal" and not is_causal  # only linear attention has such a mask
+        is_causal, is_masked = self.architecture.is_causal, self.architecture.objective == "masked"
+        blind = not (is_masked or is_causal)  # only linear attention has such a mask
         refuse_if(blind, "attention-without-mask", "linear")
-        refuse_if(objective == "masked" and is_causal, "attention-with-mask", "linear")
-        if objective == "masked" and self.recipe.full_context_tokens:
-            raise refusal("masked-contexts", self.recipe.full_context_tokens)
+        refuse_if(is_masked and is_causal, "attention-with-mask", "linear")
+        tokens = self.recipe.full_context_tokens
+        refuse_if(is_masked and tokens > 0, "masked-contexts", tokens)
+
+    def at_rate(self, factor: float) -> "RunSpec":
+        """The same run at so many times its peak learning rate."""
+        rate = factor * self.recipe.peak_learning_rate
+        return replace(self, recipe=replace(self.recipe, peak_learning_rate=rate))
 
     @property
     def hash(self) -> str:

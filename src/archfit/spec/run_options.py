@@ -134,20 +134,12 @@ class RunOptions:
             return usual_rate(self.width, self.rule)
         return auto_rate(self.block, width=self.width, batch_tokens=self.batch * self.context)
 
-    def neighbours(self) -> tuple["RunOptions", ...]:
-        """The same run at half its rate, at its rate and at twice that, under its own rule."""
-        rate = self._rate()
-        return tuple(
-            replace(self, learning_rate=factor * rate, learning_rate_rule=self.rule)
-            for factor in (0.5, 1.0, 2.0)
-        )
-
     def recipe(self) -> Recipe:
         """How it is trained."""
         check_at_least(1, steps=self.steps, batch=self.batch, context=self.context)
         check_at_least(1, width=self.width, depth=self.depth)
         check_choice(get_args(BlockFamily), block=self.block)
-        tenth, is_scaled = self.steps // 10, self.rule == "fan-in"
+        tenth, is_scaled, every = self.steps // 10, self.rule == "fan-in", self.evaluate_every
         warmup, usual_beta2 = (3 * self.steps // 10, 0.95) if is_scaled else (tenth, 0.999)
         others = {
             "batch_sequences": self.batch,
@@ -155,9 +147,7 @@ class RunOptions:
             "peak_learning_rate": self._rate(),
             "learning_rate_rule": self.rule,
             "beta2": usual_beta2 if self.beta2 is None else self.beta2,
-            "evaluation_steps": max(1, tenth)
-            if self.evaluate_every is None
-            else self.evaluate_every,
+            "evaluation_steps": max(1, tenth) if every is None else every,
         }
         return Recipe(**self._fields_of(Recipe) | others)
 
@@ -172,6 +162,17 @@ class RunOptions:
         named: dict[str | int, parts.Head] = {"tied": parts.Tied(), "full": parts.Full()}
         refuse_if(isinstance(self.head, str) and self.head not in named, "no-head", self.head)
         return named.get(self.head) or parts.table_of(int(self.head))
+
+
+def standard_architecture(
+    *, depth: int, width: int, heads: int, vocab: int, context: int
+) -> Architecture:
+    """The usual shape: head_dim = width / heads, feed-forward 4 x width, full untied tables.
+
+    This is the network that the papers trained.
+    """
+    usual = RunOptions(precision="float32", context=context)
+    return replace(usual, depth=depth, width=width, heads=heads).architecture(vocab)
 
 
 def usual_rate(width: int, rule: str) -> float:

@@ -15,6 +15,15 @@ class StopRequest:
     signal_number: int | None = None
 
 
+class Stopped(Exception):
+    """A signal asked a run to end, whose checkpoint is written, or the runner of a sweep."""
+
+    def __init__(self, step: int | None, signal_number: int) -> None:
+        where = "" if step is None else f" at step {step}"
+        super().__init__(f"stopped{where}; run the same command again to resume")
+        self.signal_number = signal_number
+
+
 @contextlib.contextmanager
 def stop_requests(*, repeatable: Collection[int] = ()) -> Iterator[StopRequest]:
     """Note a signal instead of dying from it; the same one a second time acts as ever.

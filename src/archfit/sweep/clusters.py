@@ -20,13 +20,13 @@ import shlex
 import signal
 import sys
 import time
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from archfit.spec import RunSpec
 from archfit.spec.files import SWEEP
 from archfit.spec.gpu_cost import device_bytes
+from archfit.spec.packed import packed_file
 from archfit.spec.signals import stop_requests
 from archfit.sweep import runner
 from archfit.sweep.runner import CellQueue, RunnerOptions, SweepWatcher, absolute_import_path
@@ -62,8 +62,8 @@ def slurm_script(
     path = absolute_import_path()  # by which a checkout is found, whatever shell submits
     log = str(out / "slurm-%A_%a.log")
     log = f'"{log}"' if any(letter.isspace() for letter in log) else log
-    template = resources.files("archfit.resources").joinpath("slurm_job.sh")
-    return template.read_text(encoding="utf-8").format(
+    template = packed_file("slurm_job.sh").read_text(encoding="utf-8")
+    return template.format(
         name=re.sub(r"[^A-Za-z0-9_.-]+", "-", name),
         last_task=tasks - 1,
         cores=max(1, workers * options.threads),

@@ -8,14 +8,12 @@ import contextlib
 import csv
 import fcntl
 import io
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from archfit import __version__
-from archfit.spec import RunRecord, canonical_json, files, from_json, to_json
-from archfit.spec.files import SWEEP, write_whole
+from archfit.spec import RunRecord, canonical_json, files, from_json
+from archfit.spec.errors import refusal
 from archfit.sweep.sweep import Sweep
 
 COLUMNS = (
@@ -37,34 +35,30 @@ def open_sweep(out: Path, wanted: Sweep) -> Sweep:
     out.mkdir(parents=True, exist_ok=True)
     with locked(out):
         merged = wanted
-        if (out / SWEEP).exists():
-            before = read_sweep(out / SWEEP)
+        if (out / files.SWEEP).exists():
+            before = read_sweep(out / files.SWEEP)
             if (before.name, before.scale) != (wanted.name, wanted.scale):
-                raise ValueError(
-                    f"{out} holds the sweep {before.name} at scale {before.scale}, and this is "
-                    f"{wanted.name} at scale {wanted.scale}; use another --out"
-                )
+                held = {"held": before.name, "held_scale": before.scale}
+                raise refusal("sweep-other", out=out, name=wanted.name, scale=wanted.scale, **held)
             data = {corpus.hash: corpus for corpus in (*before.data, *wanted.data)}
             specs = dict.fromkeys((*wanted.specs, *before.specs))
             merged = replace(wanted, data=tuple(data.values()), specs=tuple(specs))
             if merged == before:
                 return merged
-        write_whole(out / SWEEP, sweep_json(merged).encode())
+        files.write_whole(out / files.SWEEP, sweep_json(merged).encode())
     return merged
 
 
 def sweep_json(sweep: Sweep) -> str:
-    """The content of `sweep.json`; records of one version, not one commit, are comparable."""
-    header = {"format": files.SWEEP_FORMAT, "archfit": __version__}
-    return canonical_json(header | dict(to_json(sweep))) + "\n"  # type: ignore[call-overload]
+    """The content of `sweep.json`."""
+    return canonical_json(sweep) + "\n"
 
 
 def read_sweep(path: Path) -> Sweep:
     """The sweep in a file; one that another version writes is refused."""
     document = files.read_sweep_json(path)
-    header = ("format", "archfit")
     try:
-        return from_json(Sweep, {key: document[key] for key in document if key not in header})
+        return from_json(Sweep, document)
     except ValueError as problem:
         raise ValueError(f"{path} holds no sweep: {problem}; delete it to begin anew") from problem
 
@@ -82,20 +76,16 @@ def write_results(out: Path, sweep: Sweep) -> Path:
         table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         table.writeheader()
         table.writerows(_row(record, labels) for record in files.read_records(out))
-        write_whole(out / files.RESULTS, file.getvalue().encode())
+        files.write_whole(out / files.RESULTS, file.getvalue().encode())
     return out / files.RESULTS
 
 
 @contextlib.contextmanager
 def locked(out: Path) -> Iterator[None]:
     """Wait until no other runner writes; the lock goes with its holder."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-    handle = os.open(out / files.LOCK, flags, 0o666)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+    with files.open_lock(out / files.LOCK) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(handle)
 
 
 def _row(record: RunRecord, labels: Mapping[str, str]) -> dict[str, object]:

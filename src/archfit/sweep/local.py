@@ -85,38 +85,29 @@ def usual_slots(device: str, workers: int | None, threads: int) -> list[DeviceSl
     return device_slots(there, workers=workers or usual)
 
 
-def run_here(
-    cells: CellQueue,
-    options: RunnerOptions,
-    slots: Sequence[DeviceSlot],
-    watch: SweepWatcher,
-    *,
-    wait: bool,
-) -> None:
-    """Train all cells that nobody else trains; with `wait`, stay until those are done too.
-
-    Whoever holds a cell may die: then it is free, and trained here.
-    """
-    pool = _WorkerPool(cells, options, slots, watch)
-    watch.begins(cells)
-    with stop_requests(repeatable=(signal.SIGTERM,)) as request:
-        try:
-            while pool.assign_cells() or (wait and cells.elsewhere):
-                pool.listen()
-                runner.end_if_asked(request, options.out)
-        finally:
-            pool.end()
-
-
 @dataclass(eq=False)
-class _WorkerPool:
-    """The workers of a runner, each in its slot."""
+class LocalRunner:
+    """Workers that train the cells of a sweep here, each in its slot."""
 
     cells: CellQueue
     options: RunnerOptions
     slots: Sequence[DeviceSlot]
     watch: SweepWatcher
     selector: selectors.DefaultSelector = field(default_factory=selectors.DefaultSelector)
+
+    def run(self, *, wait: bool) -> None:
+        """Train all cells that nobody else trains; with `wait`, stay until those are done too.
+
+        Whoever holds a cell may die: then it is free, and trained here.
+        """
+        self.watch.begins(self.cells)
+        with stop_requests(repeatable=(signal.SIGTERM,)) as request:
+            try:
+                while self.assign_cells() or (wait and self.cells.elsewhere):
+                    self.listen()
+                    runner.end_if_asked(request, self.options.out)
+            finally:
+                self.end()
 
     def assign_cells(self) -> bool:
         """Give cells to slots that have room; whether anything is being trained."""

@@ -10,22 +10,10 @@ from dataclasses import replace
 from itertools import product
 from typing import Any, TypeAlias
 
+from archfit.spec.packed import packed_table
 from archfit.spec.run_options import RunOptions
-from archfit.sweep.sweep import (
-    NO_DATA,
-    Cell,
-    Corpus,
-    Scale,
-    Sweep,
-    block_size,
-    equal_total,
-    named_sweeps_table,
-    nearest_width,
-    ranks_below,
-    recipe_of,
-    seeded,
-    used_corpora,
-)
+from archfit.sweep import sweep
+from archfit.sweep.sweep import NAMED_SWEEPS, Cell, Corpus, Scale, Sweep, equal_total, recipe_of
 
 BYTES = 257  # the vocabulary of bytes and a separator
 PAPERS_VOCAB = 2000  # of all the papers' experiments that do not say otherwise
@@ -38,7 +26,7 @@ Cells: TypeAlias = Iterator[Cell]
 
 def sweep_numbers(name: str, scale: Scale) -> dict[str, Any]:
     """What the table says of a sweep at a scale: recipe, vocabularies, seeds, and its own sizes."""
-    table = named_sweeps_table()
+    table = packed_table(NAMED_SWEEPS)
     own, like = table[name], table.get(table[name].get("like"), {})
     parts = table["usual"][scale], like.get(scale, {}), own.get("always", {}), own.get(scale, {})
     return {key: value for part in parts for key, value in part.items()}
@@ -46,14 +34,14 @@ def sweep_numbers(name: str, scale: Scale) -> dict[str, Any]:
 
 def asked() -> Iterator[str]:
     """The names of all sweeps with their questions, a paragraph each."""
-    yield from (f"\n\n{name}: {named_sweeps_table()[name]['question']}" for name in NAMED)
+    yield from (f"\n\n{name}: {packed_table(NAMED_SWEEPS)[name]['question']}" for name in NAMED)
 
 
 def _runs(row: Numbers, vocab: int) -> Iterator[dict[str, Any]]:
     """The options of each run that a row of the table stands for: its lists taken apart."""
     caps, ranks = row.get("caps", [()]), row.get("ranks", [None])
     if "ranks" in row:
-        ranks = ranks_below(min(row["width"], vocab), ranks)
+        ranks = sweep.ranks_below(min(row["width"], vocab), ranks)
     row = {key: value for key, value in row.items() if key not in ("caps", "ranks")}
     lists = {key: value for key, value in row.items() if isinstance(value, list)}
     for *values, rank, fields in product(*lists.values(), ranks, caps):
@@ -72,7 +60,9 @@ def _network(recipe: RunOptions, row: dict[str, Any]) -> RunOptions:
     if size is None:
         return shaped(options.width)
     step = options.heads // math.gcd(options.heads, ratio or 1)
-    return shaped(nearest_width(lambda width: block_size(shaped(width)), size, step=step))
+    return shaped(
+        sweep.nearest_width(lambda width: sweep.block_size(shaped(width)), size, step=step)
+    )
 
 
 def listed(numbers: Numbers, recipe: RunOptions, corpora: Corpora) -> Cells:
@@ -152,22 +142,11 @@ def atlas(numbers: Numbers, recipe: RunOptions, corpora: Corpora) -> Cells:
             yield Cell(corpus, options, most_seeds=most_seeds)
 
 
+CELLS = {"repeats": repeats, "repairs": repairs, "atlas": atlas}  # those of others are listed
 NAMED: Mapping[str, Callable[[Numbers, RunOptions, Corpora], Cells]] = {
-    "levine-depth": listed,
-    "best-depth": listed,
-    "wies-rank": listed,
-    "wies-vocab": listed,
-    "wies-lowrank": listed,
-    "wies-attention": listed,
-    "wies-positions": listed,
-    "repeats": repeats,
-    "input-or-output-rank": listed,
-    "repairs": repairs,
-    "atlas": atlas,
-    "atlas-llama": atlas,
-    "atlas-tokens": atlas,
-    "atlas-context": atlas,
-    "atlas-ranks": atlas,
+    name: CELLS.get(row.get("like", name), listed)
+    for name, row in packed_table(NAMED_SWEEPS).items()
+    if "question" in row
 }
 ATLAS = tuple(name for name, cells in NAMED.items() if cells is atlas)
 
@@ -179,7 +158,7 @@ def named_sweep(
 
     `changes` are fields of every cell that the user sets: precision or learning_rate_rule.
     """
-    numbers, question = sweep_numbers(name, scale), named_sweeps_table()[name]["question"]
+    numbers, question = sweep_numbers(name, scale), packed_table(NAMED_SWEEPS)[name]["question"]
     recipe = replace(recipe_of(numbers["recipe"]), **numbers.get("options", {}))
     if "learning_rate_rule" in changes and recipe.learning_rate == "auto":
         recipe = replace(recipe, learning_rate=None)  # that of the rule
@@ -187,8 +166,8 @@ def named_sweep(
         replace(cell, options=replace(cell.options, **changes))  # type: ignore[arg-type]  # words
         for cell in NAMED[name](numbers, recipe, corpora)
     ]
-    specs = seeded(cells, seeds)
-    data = used_corpora(corpora, specs)
+    specs = sweep.seeded(cells, seeds)
+    data = sweep.used_corpora(corpora, specs)
     return Sweep(name=name, scale=scale, question=question, data=data, specs=specs)
 
 
@@ -198,13 +177,9 @@ def counted_corpora(name: str, scale: Scale) -> tuple[Corpus, ...]:
     usual = {"as given": (BYTES,), "as given and larger": (BYTES, PAPERS_VOCAB)}
     usual["as given and grouped"] = tuple(sweep_numbers(name, scale).get("groups", ()))
     sizes = usual[wanted] if isinstance(wanted, str) else wanted
-    return tuple(
-        Corpus(
-            label="bytes" if vocab == BYTES else f"bpe-{vocab}",
-            kind="text",
-            vocab=vocab,
-            hash=f"{vocab:064x}" if len(sizes) > 1 else NO_DATA,
-            folder="",
-        )
-        for vocab in sizes
-    )
+    corpora = []
+    for vocab in sizes:
+        label = "bytes" if vocab == BYTES else f"bpe-{vocab}"
+        stand_in = f"{vocab:064x}" if len(sizes) > 1 else sweep.NO_DATA
+        corpora.append(Corpus(label=label, kind="text", vocab=vocab, hash=stand_in, folder=""))
+    return tuple(corpora)

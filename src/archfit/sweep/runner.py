@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from archfit.spec import RunSpec, canonical_json
-from archfit.spec.errors import check_at_least, check_choice, check_real
+from archfit.spec.errors import check_at_least, check_choice, check_real, refuse_if
 from archfit.spec.files import SWEEP, discard_checkpoints, is_done, is_held
-from archfit.spec.signals import StopRequest
+from archfit.spec.signals import Stopped, StopRequest
 
 DEVICES = ("auto", "cuda", "mps", "cpu")
 TRIES = 3  # of a cell whose process dies
@@ -140,25 +140,14 @@ class CellQueue:
                 self.failed[spec] = reason
 
 
-class SweepStopped(Exception):
-    """A signal asked the runner to end."""
-
-    def __init__(self, signal_number: int) -> None:
-        super().__init__("stopped; run the same command again to resume")
-        self.signal_number = signal_number
-
-
 def end_if_asked(request: StopRequest, out: Path) -> None:
     """Refuse to go on after a signal, or where the sweep's folder was deleted or replaced.
 
     Signals are not raised where they arrive: Ray cannot bear it, and lists would lose a cell.
     """
     if request.signal_number is not None:
-        raise SweepStopped(request.signal_number)
-    if not (out / SWEEP).is_file():
-        raise ValueError(
-            f"{out} was deleted while the sweep ran, so it ends here; the same command begins anew"
-        )
+        raise Stopped(None, request.signal_number)
+    refuse_if(not (out / SWEEP).is_file(), "sweep-deleted", out=out)
 
 
 # ---- workers

@@ -3,20 +3,21 @@
 And the widths that give cells of different depths or vocabularies the same size.
 """
 
-import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib import resources
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
+from archfit import __version__
 from archfit.spec import RunSpec
-from archfit.spec.errors import check_text
+from archfit.spec.errors import check_text, refusal
+from archfit.spec.files import SWEEP_FORMAT
+from archfit.spec.packed import packed_table
 from archfit.spec.run_options import RunOptions
 from archfit.spec.search import first_whole
 
 Scale = Literal["smoke", "small", "medium", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
+NAMED_SWEEPS = "named_sweeps.toml"  # sweeps by their names, and `usual`, and `recipes`
 NO_DATA = "0" * 64  # the hash where a sweep is only counted and no data is prepared
 
 
@@ -46,6 +47,8 @@ class Sweep:
     data: tuple[Corpus, ...]
     specs: tuple[RunSpec, ...]  # each once
     kind: str = ""  # under which its runs join the atlas, if they do
+    format: int = SWEEP_FORMAT
+    archfit: str = __version__  # records of one version, not one commit, are comparable
 
     def __post_init__(self) -> None:
         check_text(name=self.name, scale=self.scale, question=self.question, kind=self.kind)
@@ -55,9 +58,7 @@ class Sweep:
             raise ValueError(f"sweep {self.name} has a cell twice; a cell is trained once")
         known = {corpus.hash for corpus in self.data}
         if foreign := {spec.data_hash for spec in self.specs} - known:
-            raise ValueError(
-                f"sweep {self.name} has cells on data {min(foreign)[:16]} that it does not name"
-            )
+            raise refusal("sweep-unnamed", name=self.name, data=min(foreign)[:16])
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +90,7 @@ def seeded(cells: Iterable[Cell], seeds: Sequence[int]) -> tuple[RunSpec, ...]:
 
 def at_neighbouring_rates(sweep: Sweep) -> Sweep:
     """Every run also at half and at twice its rate; those at the rates given come first."""
-    tuned = [
-        replace(spec, recipe=replace(spec.recipe, peak_learning_rate=factor * rate))
-        for factor in (1.0, 0.5, 2.0)
-        for spec in sweep.specs
-        for rate in [spec.recipe.peak_learning_rate]
-    ]
+    tuned = (spec.at_rate(factor) for factor in (1.0, 0.5, 2.0) for spec in sweep.specs)
     return replace(sweep, specs=tuple(dict.fromkeys(tuned)))
 
 
@@ -104,16 +100,9 @@ def used_corpora(corpora: Iterable[Corpus], specs: Iterable[RunSpec]) -> tuple[C
     return tuple(corpus for corpus in corpora if corpus.hash in used)
 
 
-@cache
-def named_sweeps_table() -> dict[str, Any]:
-    """What resources/named_sweeps.toml says: sweeps by their names, and `usual`, and `recipes`."""
-    file = resources.files("archfit.resources").joinpath("named_sweeps.toml")
-    return tomllib.loads(file.read_text(encoding="utf-8"))
-
-
 def recipe_of(name: str) -> RunOptions:
     """The recipe of a scale, or another of the table: how networks are trained to be compared."""
-    return RunOptions(**named_sweeps_table()["recipes"][name])
+    return RunOptions(**packed_table(NAMED_SWEEPS)["recipes"][name])
 
 
 # ---- networks of equal size
@@ -140,11 +129,8 @@ def at_size(options: RunOptions, target: int, size: Callable[[RunOptions], int])
     Where heads divide the width it is a multiple of them, and rotary positions need even heads.
     """
     by_heads = max(1, options.heads) * (2 if options.block == "llama" else 1)
-    width = nearest_width(
-        lambda width: size(replace(options, width=width)),
-        target,
-        step=1 if options.head_dim else by_heads,
-    )
+    step = 1 if options.head_dim else by_heads
+    width = nearest_width(lambda width: size(replace(options, width=width)), target, step=step)
     return replace(options, width=width)
 
 

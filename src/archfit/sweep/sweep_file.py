@@ -34,8 +34,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, get_args, get_type_hints
 
-from archfit.spec import InvalidValue, RunSpec
-from archfit.spec.errors import brief, check_at_least
+from archfit.spec import RunSpec
+from archfit.spec.errors import InvalidValue, brief, check_at_least, refusal
 from archfit.spec.run_options import NAMES_OF_FIELD, RunOptions
 from archfit.sweep.sweep import Corpus, Sweep, at_size, block_size, used_corpora
 from archfit.sweep.toml_file import LONGEST_WORD, KeyPath, TomlFile, read_toml, real, whole, word
@@ -257,11 +257,8 @@ def _check_lengths(table: _Table) -> None:
     first = next(iter(lists), "")
     for key, found in lists.items():
         if table.path[0] == "list" and found != lists[first]:
-            raise table.file.refusal(
-                (*table.path, key),
-                f"{key} has {found} values and {first} {lists[first]}, but the lists of a [[list]] "
-                "go together item by item; make them equally long, or use a [[grid]]",
-            )
+            about = {"key": key, "found": found, "first": first, "length": lists[first]}
+            raise table.file.refusal((*table.path, key), refusal("own-lengths", **about))
 
 
 def _check_number_of_cells(
@@ -277,11 +274,8 @@ def _check_number_of_cells(
         of_row = len(seeds) * (1 if DATA in table.values else len(corpora))
         cells += table.number_of_rows * of_row
         if cells > MOST_CELLS:
-            raise file.refusal(
-                table.path,
-                f"up to here the sweep has {cells:,} cells (seeds and data sets counted), more "
-                f"than {MOST_CELLS:,}; use shorter lists, fewer seeds or several files",
-            )
+            problem = refusal("own-cells", cells=f"{cells:,}", most=f"{MOST_CELLS:,}")
+            raise file.refusal(table.path, problem)
 
 
 def _specs(
@@ -326,12 +320,8 @@ def _options(row: dict[str, Value]) -> RunOptions:
     found = block_size(options)
     miss = found / block_params - 1
     if abs(miss) > MOST_MISS:
-        raise InvalidValue(
-            BLOCK_PARAMS,
-            block_params,
-            f"cannot be met at {{depth}}={options.depth} with {{heads}}={options.heads}: the "
-            f"nearest width, {options.width}, has {found:,} block weights, {abs(miss):.1%} "
-            f"{'more' if miss > 0 else 'fewer'} where 5% are allowed",
-            f"use {{block_params}} = {found}, another depth or other heads",
-        )
+        sizes = {"depth": options.depth, "heads": options.heads, "width": options.width}
+        missed = f"{abs(miss):.1%} {'more' if miss > 0 else 'fewer'}"
+        about = {"weights": f"{found:,}", "missed": missed, "found": found}
+        raise refusal("own-size", block_params, **sizes, **about)
     return options

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from archfit.spec import InvalidValue, open_regular
-from archfit.spec.errors import MOST, check_at_least
-from archfit.spec.files import LARGEST_SWEEP_FILE
+from archfit.spec.errors import MOST, InvalidValue, check_at_least, refusal
+from archfit.spec.files import LARGEST_SWEEP_FILE, read_bounded
 from archfit.spec.sizes import parse_size
 
 KeyPath: TypeAlias = tuple[str | int, ...]  # ("grid", 0, "depth"); numbers count tables and items
@@ -58,35 +57,23 @@ def read_toml(path: Path) -> TomlFile:
     """The file, read in bounded time and memory; a sentence says why it is none."""
     name, text = path.name, _text(path)
     if overlong := overlong_key_line(text):
-        raise ValueError(
-            f"{name} line {overlong}: a key of over {MOST_KEY_PARTS} parts joined by dots means "
-            "nothing in a sweep file; write a key such as depth"
-        )
+        raise refusal("toml-key", name=name, line=overlong, most=MOST_KEY_PARTS)
     try:
         return TomlFile(name=name, tables=tomllib.loads(text), lines=lines_of_keys(text))
     except tomllib.TOMLDecodeError as problem:
         raise ValueError(f"{name} is not TOML: {problem}; correct that place") from problem
     except RecursionError as problem:
-        raise ValueError(
-            f"{name} is nested too deeply; a sweep file has lists in tables and nothing deeper"
-        ) from problem
+        raise refusal("toml-nested", name=name) from problem
     except ValueError as problem:  # Python refuses to read numbers of thousands of digits
-        raise ValueError(
-            f"{name} holds a number of thousands of digits; write one up to 10^12"
-        ) from problem
+        raise refusal("toml-number", name=name) from problem
 
 
 def _text(path: Path) -> str:
-    content = b""
     try:
-        with open_regular(path) as file:
-            content = file.read(LARGEST_SWEEP_FILE + 1)
-        if len(content) > LARGEST_SWEEP_FILE:
-            most = f"{LARGEST_SWEEP_FILE:,} bytes"
-            raise ValueError(f"it has over {most}; write grids in place of cells")
+        content = read_bounded(path, LARGEST_SWEEP_FILE, "; write grids in place of cells")
         return content.decode().replace("\r\n", "\n")  # as tomllib does it
     except UnicodeDecodeError as problem:
-        line, byte = content[: problem.start].count(b"\n") + 1, content[problem.start]
+        line, byte = problem.object[: problem.start].count(b"\n") + 1, problem.object[problem.start]
         what = f"line {line} is not UTF-8 (byte 0x{byte:02x}); write it as text"
         raise ValueError(f"{path.name} is no sweep file: {what}") from problem
     except ValueError as problem:
@@ -175,9 +162,6 @@ class _Token(NamedTuple):
     line: int
 
 
-_END = _Token("end", "", 0)  # of the text
-
-
 def _tokens(text: str) -> Iterator[_Token]:
     line = 1
     for match in _TOKEN.finditer(text):
@@ -189,11 +173,11 @@ def _statements(text: str) -> Iterator[list[_Token]]:
     """Headers, and keys with their values; comments are left out."""
     statement: list[_Token] = []
     depth = 0
-    for token in itertools.chain(_tokens(text), [_END]):
+    for token in _tokens(text + "\n"):
         depth += _OPENING.get(token.text, 0)
         if token.kind not in ("blank", "comment", "end"):
             statement.append(token)
-        elif statement and token.kind == "end" and (depth <= 0 or token is _END):
+        elif statement and token.kind == "end" and depth <= 0:
             yield statement
             statement, depth = [], 0
 

@@ -74,10 +74,8 @@ def full_context_loss(model: nn.Module, heldout: Heldout) -> tuple[float, int]:
     wanted = -(-spec.recipe.full_context_tokens // size)
     starts = np.arange(min(places, wanted), dtype=np.int64) * size
     rows = loader.batch // loader.world
-    windows = (
-        loader.rows("heldout", starts[first : first + rows])
-        for first in range(loader.rank * rows, len(starts), loader.batch)
-    )
+    firsts = range(loader.rank * rows, len(starts), loader.batch)
+    windows = (loader.rows("heldout", starts[first : first + rows]) for first in firsts)
     return _mean(model, heldout, windows, last_only=True), len(starts) * size
 
 

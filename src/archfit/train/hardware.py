@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunSpec
 from archfit.spec.counting import BYTES_A_TRAINED_PARAMETER
-from archfit.spec.errors import InvalidValue
+from archfit.spec.errors import InvalidValue, refusal, refuse_if
 from archfit.spec.signals import StopRequest
 
 # Dense bfloat16 floating point operations a second, in units of 10^12, from makers' data sheets;
@@ -50,12 +50,8 @@ def choose_device(wanted: str) -> str:
 
 def check_precision(precision: str, device: str) -> None:
     """Refuse bfloat16 where it is not fast, or not safe."""
-    if precision == "bfloat16" and device != "cuda":
-        rule = (
-            f"is trained on a CUDA GPU, and this device is {device}, where some machines "
-            "advertise it and then fail"
-        )
-        raise InvalidValue("precision", precision, rule, "use {precision} float32")
+    is_unsafe = precision == "bfloat16" and device != "cuda"
+    refuse_if(is_unsafe, "run-precision", precision, device=device)
 
 
 def peak_flops(device: torch.device, precision: str) -> float | None:
@@ -134,14 +130,6 @@ class RunContext:
     stop: StopRequest
 
 
-class Stopped(Exception):
-    """A signal asked the run to end; its checkpoint is written."""
-
-    def __init__(self, step: int, signal_number: int) -> None:
-        super().__init__(f"stopped at step {step}; run the same command again to resume")
-        self.signal_number = signal_number
-
-
 @contextlib.contextmanager
 def joined_process_group(device: str) -> Iterator[ProcessGroup]:
     """The processes that torchrun started, or this one alone."""
@@ -191,11 +179,9 @@ def host_memory() -> int:
 
 def _check_fits(spec: RunSpec, needed: int, place: str, memory: int) -> None:
     if needed > memory:
-        raise ValueError(
-            f"a network of {spec.architecture.params:,} parameters with batches of "
-            f"{spec.recipe.batch_sequences:,} sequences needs {needed / 1e9:,.1f} GB or more, and "
-            f"{place} has {memory / 1e9:,.1f} GB; use a smaller network, batch or context"
-        )
+        params, rows = f"{spec.architecture.params:,}", f"{spec.recipe.batch_sequences:,}"
+        sizes = {"needed": f"{needed / 1e9:,.1f}", "there": f"{memory / 1e9:,.1f}"}
+        raise refusal("run-memory", params=params, rows=rows, place=place, **sizes)
 
 
 def distribute(

@@ -20,22 +20,24 @@ import torch
 from archfit.data.loader import Loader
 from archfit.data.prepared import PreparedData
 from archfit.model import Transformer, initialise, parametrisation
-from archfit.spec import Evaluation, FullContext, Machine, RunRecord, RunSpec, Stretch, Timing
-from archfit.spec.files import discard_checkpoints
-from archfit.spec.record import NUMERICS
-from archfit.train import hardware, run_files
-from archfit.train.evaluate import (
-    Heldout,
-    HeldoutReplay,
-    bits_per_byte,
-    full_context_loss,
-    heldout_loss,
+from archfit.spec import (
+    Evaluation,
+    FullContext,
+    Machine,
+    RunRecord,
+    RunSpec,
+    Stretch,
+    Timing,
+    files,
 )
-from archfit.train.hardware import ProcessGroup, RunContext, Stopped, peak_flops
+from archfit.spec.errors import refusal
+from archfit.spec.record import NUMERICS, Progress, Watchers
+from archfit.spec.signals import Stopped
+from archfit.train import evaluate, hardware, run_files
+from archfit.train.hardware import ProcessGroup, RunContext
 from archfit.train.optimiser import build_optimiser
 from archfit.train.run_files import NamedTensors, RunState
 from archfit.train.step import Stepper, is_fused, steps_that_fit
-from archfit.train.trackers import Progress, Watcher, Watchers
 
 LARGEST_LOSS = 1e5  # nats per token; beyond it a run has diverged, finite or not
 SECONDS_BETWEEN_LOOKS = 0.3  # at the losses of a GPU, which makes it wait
@@ -46,7 +48,7 @@ Pause = Callable[[], bool] | None  # after some steps; whether what there is to 
 TrainingSteps = Generator[Pause, None, RunRecord]  # ends with the record
 
 
-def training_steps(spec: RunSpec, context: RunContext, watch: Watcher) -> TrainingSteps:
+def training_steps(spec: RunSpec, context: RunContext, watch: Watchers) -> TrainingSteps:
     """The run as a generator that pauses often, so that several can take turns."""
     group, folder = context.group, context.out / spec.name
     check_data(spec, context.data)
@@ -62,7 +64,8 @@ def training_steps(spec: RunSpec, context: RunContext, watch: Watcher) -> Traini
             record = _finished_everywhere(folder, spec, group)  # who held it may have finished
             if record is None:
                 if group.is_main:
-                    run_files.begin(folder, spec)
+                    run_files.write_lines(folder / files.SPEC, spec)
+                    run_files.discard_unfinished(folder)
                 with _memory_errors():
                     return (yield from TrainingRun(spec, context, watch).to_the_end())
     watch.finished(record)
@@ -71,28 +74,27 @@ def training_steps(spec: RunSpec, context: RunContext, watch: Watcher) -> Traini
 
 def check_data(spec: RunSpec, data: PreparedData) -> None:
     """Refuse data that the spec does not speak of."""
-    vocab, added = spec.architecture.input.vocab, spec.architecture.objective == "masked"
-    if data.vocab + added != vocab:
-        mask = ", the mask token counted" if added else ""
-        raise ValueError(
-            f"{data.folder} has a vocabulary of {data.vocab} tokens and the spec one of "
-            f"{vocab}{mask}; use vocab={data.vocab + added}, or other data"
-        )
+    vocab, found = spec.architecture.input.vocab, data.vocab
+    added = spec.architecture.objective == "masked"
+    if found + added != vocab:
+        wanted = f"{vocab}, the mask token counted" if added else vocab
+        about = {"found": found, "wanted": wanted, "usable": found + added}
+        raise refusal("run-vocabulary", folder=data.folder, **about)
     if data.data_hash != spec.data_hash:
-        raise ValueError(
-            f"{data.folder} has data hash {data.data_hash[:16]} and the spec asks for "
-            f"{spec.data_hash[:16]}; give the data that the spec was made for"
-        )
+        hashes = {"found": data.data_hash[:16], "wanted": spec.data_hash[:16]}
+        raise refusal("run-other-data", folder=data.folder, **hashes)
 
 
 def _finished_everywhere(folder: Path, spec: RunSpec, group: ProcessGroup) -> RunRecord | None:
-    """The record, if every process of the group sees it."""
-    record = run_files.finished_record(folder, spec)
+    """The record of the run in its folder, if every process of the group sees it."""
+    record = files.read_record(folder)
+    if record is not None and record.spec.hash != spec.hash:
+        raise refusal("run-other", path=folder / files.RECORD, name=record.spec.name)
     (seen,) = group.sums([float(record is not None)])
     if seen < group.world:
         return None
     if group.is_main:
-        discard_checkpoints(folder)
+        files.discard_checkpoints(folder)
     return record
 
 
@@ -126,7 +128,7 @@ def _loader(spec: RunSpec, context: RunContext) -> Loader:
 class TrainingRun:
     """A run in progress: the network, and what it has shown so far."""
 
-    def __init__(self, spec: RunSpec, context: RunContext, watch: Watcher) -> None:
+    def __init__(self, spec: RunSpec, context: RunContext, watch: Watchers) -> None:
         self.spec, self.context, self.watch = spec, context, watch
         self.group, self.folder = context.group, context.out / spec.name
         self.loader = _loader(spec, context)
@@ -153,12 +155,14 @@ class TrainingRun:
         self.state = self._state_at_start()
         self.group.barrier()  # all have read before anybody writes
         if self.group.is_main:
-            run_files.write_log(self.folder, self.state.evaluations)
+            # The log as it was then: lines written after it will be written again.
+            run_files.write_lines(self.folder / files.LOG, *self.state.evaluations)
         self.stepper = Stepper(called, optimiser, spec, self.group, watch.notice)
         # Alone on a GPU a run queues many steps and looks at them when they are made.
         self.is_queued = self.stepper.is_queued
-        self.evaluation = HeldoutReplay(self.model, self._heldout()) if self.is_queued else None
-        self.peak = peak_flops(device, spec.recipe.precision)
+        heldout = self._heldout()
+        self.evaluation = evaluate.HeldoutReplay(self.model, heldout) if self.is_queued else None
+        self.peak = hardware.peak_flops(device, spec.recipe.precision)
         self.tokens_a_step = spec.training_tokens / spec.recipe.steps
         self.unread = torch.zeros(0)  # losses still on their device
         self.since = self.last_save = time.monotonic()
@@ -170,9 +174,7 @@ class TrainingRun:
         before, history = state.made_by, state.history
         if before is not None and before != self.here:
             now, then = asdict(self.here), asdict(before)
-            changes = [
-                f"{name} {then[name]}, now {now[name]}" for name in now if now[name] != then[name]
-            ]
+            changes = [f"{key} {then[key]}, now {it}" for key, it in now.items() if it != then[key]]
             self.watch.notice(
                 f"steps up to {state.step} were made elsewhere ({'; '.join(changes)}), so losses "
                 "may differ in their last digits; the record says so"
@@ -256,7 +258,7 @@ class TrainingRun:
         self.context.data.check_unchanged()  # what it reads may be on the GPU already
         state = self.state
         if self.evaluation is None:
-            loss = heldout_loss(self.model, self._heldout())
+            loss = evaluate.heldout_loss(self.model, self._heldout())
         else:
             queued = self.evaluation()
             yield from self._until_done()
@@ -268,7 +270,7 @@ class TrainingRun:
             step=state.step,
             training_nats_per_token=state.loss_sum / (state.step - before),
             heldout_nats_per_token=loss,
-            heldout_bits_per_byte=bits_per_byte(loss, self.context.data),
+            heldout_bits_per_byte=evaluate.bits_per_byte(loss, self.context.data),
         )
         self.state = replace(state, loss_sum=0.0, evaluations=(*state.evaluations, evaluation))
         if self.group.is_main:
@@ -299,8 +301,8 @@ class TrainingRun:
     def _finish(self, diverged_at: int | None) -> RunRecord:
         full_context = None
         if diverged_at is None and self.spec.recipe.full_context_tokens:
-            loss, tokens = full_context_loss(self.model, self._heldout())
-            bits = bits_per_byte(loss, self.context.data)
+            loss, tokens = evaluate.full_context_loss(self.model, self._heldout())
+            bits = evaluate.bits_per_byte(loss, self.context.data)
             full_context = FullContext(
                 tokens=tokens, heldout_nats_per_token=loss, heldout_bits_per_byte=bits
             )
@@ -321,15 +323,16 @@ class TrainingRun:
         if self.group.is_main:
             if weights is not None:
                 run_files.write_weights(self.folder, weights)
-            run_files.write_record(self.folder, record)
+            run_files.write_lines(self.folder / files.RECORD, record)  # it makes the run done
+            files.discard_checkpoints(self.folder)
         self.watch.finished(record)
         return record
 
-    def _heldout(self) -> Heldout:
+    def _heldout(self) -> evaluate.Heldout:
         rows = self.stepper.micro_rows
         if self.group.device.type == "cuda":  # a captured step keeps its memory for itself
             rows = -(-rows // 4)
-        return Heldout(spec=self.spec, loader=self.loader, group=self.group, rows=rows)
+        return evaluate.Heldout(spec=self.spec, loader=self.loader, group=self.group, rows=rows)
 
     def _progress(self, last_loss: float) -> Progress:
         timing, steps = self._timing(), self.spec.recipe.steps

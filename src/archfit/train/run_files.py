@@ -25,14 +25,13 @@ from torch import Tensor, nn
 from archfit.data.prepared import sha256
 from archfit.model import Transformer
 from archfit.model.padding import part_inside
-from archfit.spec import Evaluation, RunRecord, RunSpec, Stretch, canonical_json, files, loads
-from archfit.spec.errors import check_at_least, check_real
-from archfit.spec.files import CHECKPOINTS, LOG, RECORD, WEIGHTS, flush_folder, write_whole
+from archfit.spec import Evaluation, RunSpec, Stretch, canonical_json, files, loads
+from archfit.spec.errors import check_at_least, check_real, refusal, refuse_if
 from archfit.train.hardware import ProcessGroup, fill, gathered
 from archfit.train.optimiser import AdamW
 
 KEPT = 2
-STATE, MODEL, OPTIMISER = "state.json", WEIGHTS, "optimiser.safetensors"
+STATE, MODEL, OPTIMISER = "state.json", files.WEIGHTS, "optimiser.safetensors"
 LONGEST_ENTRY = 1000  # bytes of a safetensors header about one tensor
 
 
@@ -44,65 +43,31 @@ class HeldElsewhereError(ValueError):
 def held(folder: Path) -> Iterator[None]:
     """Make the folder and keep others out; the lock goes with the process that holds it."""
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / files.LOCK, "w", opener=_open_without_following) as lock:
+    with files.open_lock(folder / files.LOCK) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as problem:
-            raise HeldElsewhereError(
-                f"{folder} is being trained by another process; wait for it, or use another --out"
-            ) from problem
+            raise HeldElsewhereError(refusal("run-held", folder=folder)) from problem
         yield
 
 
-def _open_without_following(path: str, flags: int) -> int:
-    """Open a file that is here, not where a link leads, as it is, and without waiting."""
-    return os.open(path, flags & ~os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
-
-
-def finished_record(folder: Path, spec: RunSpec) -> RunRecord | None:
-    """The record of a run that is done, or None."""
-    record = files.read_record(folder)
-    if record is not None and record.spec.hash != spec.hash:
-        raise ValueError(
-            f"{folder / RECORD} is of another run, {record.spec.name}; delete it to train again"
-        )
-    return record
-
-
-def _write_lines(path: Path, *documents: object) -> None:
+def write_lines(path: Path, *documents: object) -> None:
     """A document a line, whole or not at all."""
-    write_whole(path, "".join(f"{canonical_json(each)}\n" for each in documents).encode())
-
-
-def begin(folder: Path, spec: RunSpec) -> None:
-    """Say which run the folder holds, and remove what a killed process left half-written."""
-    _write_lines(folder / files.SPEC, spec)
-    _discard_unfinished(folder)
-
-
-def write_record(folder: Path, record: RunRecord) -> None:
-    """Finish the run: the record makes it done, its checkpoints are then of no use."""
-    _write_lines(folder / RECORD, record)
-    files.discard_checkpoints(folder)
-
-
-def write_log(folder: Path, evaluations: tuple[Evaluation, ...]) -> None:
-    """The log as it was at a checkpoint: lines written after it will be written again."""
-    _write_lines(folder / LOG, *evaluations)
+    files.write_whole(path, "".join(f"{canonical_json(each)}\n" for each in documents).encode())
 
 
 def append_to_log(folder: Path, evaluation: Evaluation) -> None:
     """Write one more line."""
-    with open(folder / LOG, "a", encoding="utf-8") as log:
+    with open(folder / files.LOG, "a", encoding="utf-8") as log:
         log.write(f"{canonical_json(evaluation)}\n")
 
 
 def write_weights(folder: Path, weights: dict[str, Tensor]) -> None:
     """Put the weights in place at once; a killed process leaves its part in `checkpoint` only."""
     unfinished = _new_folder(folder, ".new-weights")
-    _write_tensors(unfinished / WEIGHTS, weights)
-    (unfinished / WEIGHTS).replace(folder / WEIGHTS)
-    flush_folder(folder)
+    _write_tensors(unfinished / files.WEIGHTS, weights)
+    (unfinished / files.WEIGHTS).replace(folder / files.WEIGHTS)
+    files.flush_folder(folder)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -182,50 +147,49 @@ def save_checkpoint(
     model, moments = on_host(tensors.weights()), on_host(tensors.moments())
     if not group.is_main:
         return
-    unfinished, folder = _new_folder(run, f".new-{state.step:09}"), run / CHECKPOINTS
+    unfinished, folder = _new_folder(run, f".new-{state.step:09}"), run / files.CHECKPOINTS
     document = CheckpointState(
         spec_hash=spec.hash,
         saved=state,
         model_sha256=_write_tensors(unfinished / MODEL, model),
         optimiser_sha256=_write_tensors(unfinished / OPTIMISER, moments),
     )
-    _write_lines(unfinished / STATE, document, sha256(canonical_json(document)))
+    write_lines(unfinished / STATE, document, sha256(canonical_json(document)))
     finished = folder / f"step-{state.step:09}"
     if finished.exists():  # written by a process that was killed before it could go on
         shutil.rmtree(finished)
     for old in _newest_first(folder)[KEPT - 1 :]:  # before the new one: never more than two
         shutil.rmtree(old)
     unfinished.rename(finished)
-    flush_folder(folder)
+    files.flush_folder(folder)
 
 
 def load_newest_checkpoint(run: Path, tensors: NamedTensors, spec: RunSpec) -> RunState | None:
     """Fill the tensors from the newest checkpoint, in place; None if there is none."""
-    _check_is_folder(run / CHECKPOINTS)
-    if not (checkpoints := _newest_first(run / CHECKPOINTS)):
+    _check_is_folder(run / files.CHECKPOINTS)
+    if not (checkpoints := _newest_first(run / files.CHECKPOINTS)):
         return None
     newest = checkpoints[0]
     try:
         return _load(newest, tensors, spec)
     except (ValueError, OSError, SafetensorError) as problem:
         earlier = f"step {_step(checkpoints[1])}" if len(checkpoints) > 1 else "the start"
-        raise ValueError(
-            f"the checkpoint {newest} cannot be used: {problem}; delete that folder to go on from "
-            f"{earlier}"
-        ) from problem
+        about = {"folder": newest, "problem": problem, "earlier": earlier}
+        raise refusal("run-checkpoint", **about) from problem
 
 
-def _discard_unfinished(run: Path) -> None:
-    _check_is_folder(run / CHECKPOINTS)
-    for left in (run / CHECKPOINTS).glob(".new-*"):
+def discard_unfinished(run: Path) -> None:
+    """Remove what a killed process left half-written."""
+    _check_is_folder(run / files.CHECKPOINTS)
+    for left in (run / files.CHECKPOINTS).glob(".new-*"):
         shutil.rmtree(left)
 
 
 def _new_folder(run: Path, name: str) -> Path:
     """An empty folder among the checkpoints, to write into before anything is replaced."""
-    folder = run / CHECKPOINTS / name
+    folder = run / files.CHECKPOINTS / name
     folder.parent.mkdir(exist_ok=True)
-    _discard_unfinished(run)
+    discard_unfinished(run)
     folder.mkdir()
     return folder
 
@@ -308,10 +272,8 @@ def _read_tensors(path: Path, places: dict[str, Stored]) -> None:
 
 
 def _check_is_folder(folder: Path) -> None:
-    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise ValueError(
-            f"{folder} is a file or a link, and checkpoints go into a folder; move it away"
-        )
+    is_other = folder.is_symlink() or (folder.exists() and not folder.is_dir())
+    refuse_if(is_other, "run-no-folder", folder=folder)
 
 
 def _newest_first(folder: Path) -> list[Path]:

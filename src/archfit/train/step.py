@@ -12,6 +12,7 @@ import gc
 import hashlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
@@ -20,6 +21,7 @@ from torch import Tensor, nn
 from archfit.model import Transformer
 from archfit.model.layers import HAS_TRITON, WIDEST_FUSED_HEAD, batch_of, token_losses
 from archfit.spec import Architecture, RunSpec, Softmax
+from archfit.spec.errors import refuse_if
 from archfit.train.hardware import ProcessGroup
 from archfit.train.optimiser import AdamW, learning_rate
 
@@ -77,19 +79,18 @@ class Replay:
         return result
 
 
+@dataclass(eq=False)
 class Stepper:
     """Makes training steps, in place; halves its micro-batch when memory runs out."""
 
-    def __init__(
-        self,
-        model: nn.Module,
-        optimiser: AdamW,
-        spec: RunSpec,
-        group: ProcessGroup,
-        notice: Callable[[str], None],
-    ) -> None:
-        self.model, self.optimiser, self.spec, self.group = model, optimiser, spec, group
-        self.notice = notice
+    model: nn.Module
+    optimiser: AdamW
+    spec: RunSpec
+    group: ProcessGroup
+    notice: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        model, spec, group = self.model, self.spec, self.group
         self.rows = self.micro_rows = spec.recipe.batch_sequences // group.world
         shape = model.architecture if isinstance(model, Transformer) else spec.architecture
         self.kernels = _compile_ahead(spec, shape, group.device)
@@ -120,11 +121,8 @@ class Stepper:
         are there when they are.
         """
         if not self.is_queued:
-            losses = [
-                self(step, rows_BR.to(self.group.device, torch.int64))
-                for step, rows_BR in enumerate(rows_TBR, first)
-            ]
-            return torch.stack(losses)
+            rows_TBR = rows_TBR.to(self.group.device, torch.int64)
+            return torch.stack([self(step, rows) for step, rows in enumerate(rows_TBR, first)])
         if self.queue is None:
             wait(self.kernels)  # what failed is compiled by the step, or fails there
             self.queue = StepQueue(self, rows_TBR[0])
@@ -187,11 +185,7 @@ class Stepper:
             self.shares = None
         self.optimiser.zero_grad()
         torch.cuda.empty_cache()
-        if self.micro_rows == 1:
-            raise ValueError(
-                "one sequence is more than the memory of this device holds; use a smaller network "
-                "or context, or more devices"
-            )
+        refuse_if(self.micro_rows == 1, "run-large-row")
         self.micro_rows = -(-self.micro_rows // 2)
         self.notice(
             f"out of memory: {self.rows} sequences now go through in micro-batches of "

@@ -33,19 +33,14 @@ import torch
 
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunRecord, RunSpec, loads
+from archfit.spec.errors import refusal
 from archfit.spec.gpu_cost import gpu_share
-from archfit.spec.signals import StopRequest, stop_requests
-from archfit.train.hardware import (
-    RunContext,
-    Stopped,
-    TrainSettings,
-    choose_device,
-    joined_process_group,
-    release_memory,
-)
+from archfit.spec.record import Progress, Watchers
+from archfit.spec.signals import Stopped, StopRequest, stop_requests
+from archfit.train import hardware
+from archfit.train.hardware import RunContext, TrainSettings, choose_device, joined_process_group
 from archfit.train.run import Pause, TrainingSteps, check_data, training_steps
 from archfit.train.run_files import HeldElsewhereError
-from archfit.train.trackers import Progress, Watcher, Watchers
 
 SECONDS_TO_WAIT = 50e-6  # when every run waits for the GPU
 SHARE_OF_MEMORY = 0.6  # that runs which have ended may keep of a GPU
@@ -108,11 +103,11 @@ class SideBySide:
             total = torch.cuda.get_device_properties(self.device).total_memory
             if torch.cuda.memory_reserved(self.device) < SHARE_OF_MEMORY * total:
                 return
-        release_memory()
+        hardware.release_memory()
 
 
 def train(
-    spec: RunSpec, data: PreparedData, out: Path, settings: TrainSettings, watch: Watcher
+    spec: RunSpec, data: PreparedData, out: Path, settings: TrainSettings, watch: Watchers
 ) -> RunRecord:
     """Train one run in the folder out/NAME and return its record; at once if it is there."""
     (record,) = train_together([spec], data, out, settings, [watch])
@@ -124,7 +119,7 @@ def train_together(
     data: PreparedData,
     out: Path,
     settings: TrainSettings,
-    watchers: Sequence[Watcher],
+    watchers: Sequence[Watchers],
 ) -> list[RunRecord]:
     """The records of all specs, in their order; `watchers` has one for each.
 
@@ -163,11 +158,11 @@ def serve(
     lines: TextIO, say: Say, datasets: Sequence[PreparedData], out: Path, settings: TrainSettings
 ) -> None:
     """Train what is asked for until nobody asks any more; several runs if several are asked for."""
-    requests = SpecQueue()  # reads meanwhile: who left before the first run wants none
-    threading.Thread(target=requests.read, args=(lines,), daemon=True).start()
-    say({"event": "ready", "device": choose_device(settings.device)})
-    with joined_process_group(choose_device(settings.device)) as group, stop_requests() as stop:
-        requests.stop_by(stop)
+    device = choose_device(settings.device)
+    with joined_process_group(device) as group, stop_requests() as stop:
+        requests = SpecQueue(stop)  # reads meanwhile: who left before the first run wants none
+        threading.Thread(target=requests.read, args=(lines,), daemon=True).start()
+        say({"event": "ready", "device": device})
         runs = SideBySide(group.device)
 
         def steps_of(spec: RunSpec) -> TrainingSteps:
@@ -211,10 +206,7 @@ def data_for(spec: RunSpec, datasets: Sequence[PreparedData]) -> PreparedData:
         if data.data_hash == spec.data_hash:
             return data
     there = ", ".join(data.data_hash[:16] for data in datasets)
-    raise ValueError(
-        f"run {spec.name} asks for data {spec.data_hash[:16]}, and --data has {there}; "
-        "give the data that the spec was made for"
-    )
+    raise refusal("run-data", name=spec.name, wanted=spec.data_hash[:16], there=there)
 
 
 class EventWatcher(Watchers):
@@ -244,22 +236,14 @@ class SpecQueue:
     The process is not sent a signal: one may have come already, and a second would kill it unsaved.
     """
 
-    def __init__(self) -> None:
-        self.lines, self.stop = queue.SimpleQueue[str](), StopRequest()
-        self.has_ended = threading.Event()
+    def __init__(self, stop: StopRequest) -> None:
+        self.lines, self.stop = queue.SimpleQueue[str](), stop
 
     def read(self, lines: TextIO) -> None:
         """Take lines until there are no more."""
         for line in lines:
             self.lines.put(line)
-        self.has_ended.set()
         self.stop.signal_number = signal.SIGTERM
-
-    def stop_by(self, stop: StopRequest) -> None:
-        """Let runs be stopped by this."""
-        self.stop = stop
-        if self.has_ended.is_set():  # before they could begin
-            stop.signal_number = signal.SIGTERM
 
     def next(self, beside: SideBySide) -> RunSpec | None:
         """What to train, too; waits for it if nothing is trained. None where there is nothing.

@@ -1,5 +1,4 @@
-"""Who follows a run, and mirrors of it in other people's dashboards, whose libraries are imported
-only when asked for.
+"""Mirrors of a run in other people's dashboards, whose libraries are imported only when asked for.
 
 A mirror must never cost a run: the first thing that goes wrong in one turns it off, with one
 sentence, and training goes on.
@@ -10,13 +9,13 @@ import importlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from archfit.spec import Evaluation, RunRecord, RunSpec, to_json
-from archfit.spec.errors import check_choice
+from archfit.spec.errors import check_choice, refusal
+from archfit.spec.record import Progress, Watchers
 
 if TYPE_CHECKING:
     from mlflow.entities import Metric
@@ -30,70 +29,6 @@ SECONDS_BETWEEN_WRITES = 5.0
 LARGEST_BATCH = 900  # MLflow takes 1000 metrics at once
 
 Outcome = Literal["finished", "diverged", "stopped"]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Progress:
-    """Where a run is."""
-
-    step: int
-    steps: int
-    training_nats_per_token: float  # of the last step
-    tokens_per_second: float
-    flop_utilisation: float | None
-    seconds_left: float
-
-
-@runtime_checkable  # the tests check arguments at run time
-class Watcher(Protocol):
-    """Somebody who follows a run: the command line, TensorBoard and the like."""
-
-    def started(self, spec: RunSpec, step: int) -> None:
-        """A run begins, or goes on after `step`."""
-
-    def progress(self, progress: Progress) -> None:
-        """Some steps were made."""
-
-    def evaluated(self, evaluation: Evaluation) -> None:
-        """The held-out loss was measured."""
-
-    def notice(self, sentence: str) -> None:
-        """Something that the user should know."""
-
-    def finished(self, record: RunRecord) -> None:
-        """The record is written."""
-
-
-class Watchers:
-    """Several watchers as one; with none, silence."""
-
-    def __init__(self, *watchers: Watcher) -> None:
-        self.watchers = watchers
-
-    def started(self, spec: RunSpec, step: int) -> None:
-        """Tell each that the run begins, or goes on."""
-        for watcher in self.watchers:
-            watcher.started(spec, step)
-
-    def progress(self, progress: Progress) -> None:
-        """Tell each where the run is."""
-        for watcher in self.watchers:
-            watcher.progress(progress)
-
-    def evaluated(self, evaluation: Evaluation) -> None:
-        """Tell each the held-out loss."""
-        for watcher in self.watchers:
-            watcher.evaluated(evaluation)
-
-    def notice(self, sentence: str) -> None:
-        """Pass the sentence on to each."""
-        for watcher in self.watchers:
-            watcher.notice(sentence)
-
-    def finished(self, record: RunRecord) -> None:
-        """Give each the record."""
-        for watcher in self.watchers:
-            watcher.finished(record)
 
 
 @runtime_checkable  # the tests check arguments at run time
@@ -120,10 +55,7 @@ def trackers(names: Sequence[str], folder: Path, notice: Callable[[str], None]) 
         try:
             importlib.import_module(name)
         except ImportError as problem:
-            raise ValueError(
-                f"tracker {name} needs a library that cannot be imported ({problem}); "
-                "pip install archfit[track]"
-            ) from problem
+            raise refusal("run-tracker", name=name, problem=problem) from problem
     return [Tracker(name, partial(DASHBOARDS[name], folder), notice) for name in names]
 
 
