@@ -26,6 +26,7 @@ from archfit.data.retokenise import (
     retokenised,
 )
 from archfit.spec import canonical_json, load_file, write_whole
+from archfit.spec.errors import refusal
 from archfit.spec.files import ADVICE, LARGEST_ADVICE
 
 FORMAT = 2
@@ -192,10 +193,7 @@ def check_place(out: Path, names: Sequence[str]) -> None:
     """Refuse a folder of no advice that has something of a name which an advice would replace."""
     there = [name for name in names if (out / name).exists()]
     if there and not (out / ADVICE).is_file():
-        raise ValueError(
-            f"{str(out)!r} holds {there[0]} and no advice, and {there[0]} would be lost; use "
-            "another --out"
-        )
+        raise refusal("lost-in-advice", folder=repr(str(out)), name=there[0])
 
 
 def store(out: Path, advice: Advice, options: PlanOptions, command: str) -> None:
@@ -224,14 +222,10 @@ def read_advice(out: Path) -> tuple[Advice, StoredAdvice]:
     try:
         stored = load_file(StoredAdvice, path, most_bytes=LARGEST_ADVICE)
     except ValueError as problem:
-        raise ValueError(
-            f"{path} holds no advice of this version: {problem}; run archfit advise again"
-        ) from problem
+        raise refusal("no-advice", path=path, problem=problem) from problem
     if (stored.format, stored.archfit) != (FORMAT, __version__):
-        raise ValueError(
-            f"{path} is written by archfit {stored.archfit:.20}, and this is archfit "
-            f"{__version__}; run archfit advise again"
-        )
+        version = f"{stored.archfit:.20}"
+        raise refusal("other-advice", path=path, version=version, own=__version__)
     data = open_prepared(out / stored.data)
     advice = decided(stored.source, stored.options, data, stored.family, stored.runs, stored.speed)
     return replace(advice, trials=stored.trials, failures=stored.failures), stored
