@@ -5,18 +5,17 @@ band of depths, or no shape at all, is quoted as such.
 """
 
 import math
-import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from typing import Any, TypeAlias
 
 from archfit.advise.law import WEIGHTS, IdealShape, ideal_shape
 from archfit.advise.prior import shipped_prior
+from archfit.spec.packed import packed_table
 from archfit.spec.search import bisect_rising
 from archfit.theory.arithmetic import SIZE
 
+TABLE = packed_table("advisers.toml")
 Named: TypeAlias = IdealShape | tuple[float, float] | None  # a shape, a band of depths, or neither
 
 
@@ -57,20 +56,14 @@ def all_advice(facts: NetworkFacts) -> tuple[Advice, ...]:
     """Everybody's answer: the published rules, and the nearest shape in use."""
     published = (
         _advice(entry, _named(facts, entry.get("names", {})), _is_seen(facts, entry["range"]))
-        for entry in _table()["adviser"]
+        for entry in TABLE["adviser"]
     )
     return (*published, _shape_in_use(facts))
 
 
 def evidence_against() -> tuple[str, ...]:
     """What speaks against the thesis that a low rank of the input is a bottleneck."""
-    return tuple(_table()["evidence_against"])
-
-
-@cache
-def _table() -> Mapping[str, Any]:
-    file = resources.files("archfit.resources").joinpath("advisers.toml")
-    return tomllib.loads(file.read_text(encoding="utf-8"))
+    return tuple(TABLE["evidence_against"])
 
 
 def _advice(entry: Mapping[str, str], named: Named, in_range: bool) -> Advice:
@@ -103,8 +96,9 @@ def _named(facts: NetworkFacts, names: Mapping[str, Any]) -> Named:
 def _is_seen(facts: NetworkFacts, seen: Mapping[str, Any]) -> bool:
     if "rule" in seen:
         return RANGE_RULES[seen["rule"]](facts)
-    ends = seen.get("text") or seen["any"]
-    return (facts.is_text or "any" in seen) and _is_in(facts.block_params, ends)
+    low, high = seen.get("text") or seen["any"]
+    is_such = facts.is_text or "any" in seen
+    return is_such and bool(low <= facts.block_params <= high)
 
 
 def _shape_in_use(facts: NetworkFacts) -> Advice:
@@ -113,7 +107,7 @@ def _shape_in_use(facts: NetworkFacts) -> Advice:
     def distance(shape: tuple[str, int, int]) -> float:
         return abs(math.log(WEIGHTS * shape[1] * shape[2] ** 2 / facts.block_params))
 
-    name, depth, width = nearest = min(_table()["shapes_in_use"], key=distance)
+    name, depth, width = nearest = min(TABLE["shapes_in_use"], key=distance)
     entry = {"name": "shape in use", "says": f"the proportions of {name}, {depth} x {width}"}
     entry |= {"source": "published configs", "seen_in": "the nearest in size of five"}
     in_range = facts.is_text and distance(nearest) < math.log(2)
@@ -166,21 +160,17 @@ SHAPE_RULES: dict[str, Callable[[NetworkFacts], Named]] = {
 }
 
 
-def _is_in(number: float, ends: Sequence[float]) -> bool:
-    return ends[0] <= number <= ends[1]
-
-
 def _levine_holds(facts: NetworkFacts) -> bool:
     """Of the networks that the law was fitted to."""
     shape = ideal_shape(facts.block_params)
-    is_fitted = _is_in(facts.block_params, (1e6, 6e8)) and _is_in(shape.depth, (6, 48))
+    is_fitted = 1e6 <= facts.block_params <= 6e8 and 6 <= shape.depth <= 48
     return is_fitted and facts.rank_limit >= shape.width
 
 
 def _wies_holds(facts: NetworkFacts) -> bool:
     depth = ideal_shape(facts.block_params, facts.rank_limit).depth
-    is_sized = _is_in(facts.block_params, (5e6, 110e6)) and _is_in(depth, (24, 48))
-    return is_sized and _is_in(facts.rank_limit, (257, 50257))
+    is_sized = 5e6 <= facts.block_params <= 110e6 and 24 <= depth <= 48
+    return is_sized and 257 <= facts.rank_limit <= 50257
 
 
 RANGE_RULES: dict[str, Callable[[NetworkFacts], bool]] = {
