@@ -12,7 +12,7 @@ from archfit.advise.budgets import Speed, TrainingMinutes
 from archfit.advise.ladder import LadderRun, knowledge
 from archfit.advise.measure import LADDER, Measured, Measuring, VocabularyTrial, measured
 from archfit.advise.plan_request import USUAL_VOCABS, PlanOptions, PlanRequest, VocabularySize
-from archfit.advise.planner import Plan, make_plan
+from archfit.advise.planner import WARNINGS, Plan, make_plan
 from archfit.advise.prior import FAR, TEXT, family_prior
 from archfit.advise.shapes import best_shape
 from archfit.advise.source import Source, facts_of, vocabulary_of
@@ -158,18 +158,13 @@ def _measuring_warnings(
     entropy = float(described["unigram_entropy_bits"]) / float(described["bytes_per_token"])
     best = min(run.bits for run in runs)
     if best > LEARNT * entropy:
-        yield (
-            f"the networks learnt next to nothing ({best:.2f} bits per byte, the frequencies of "
-            f"single tokens give {entropy:.2f}), so that the depth is the atlas's"
-        )
+        yield WARNINGS["learnt-nothing"].format(best=best, entropy=entropy)
     largest = max(run.size for run in runs)
     if plan.best.size > FAR * largest:
         can_grow = plan.request.trained_tokens(2 * largest) >= USUAL_TOKENS
         more = "more --minutes-to-measure go further" if can_grow else "the data feed none larger"
-        yield (
-            f"the largest network measured has {largest:,} parameters, "
-            f"{plan.best.size / largest:.0f} times fewer than the budget; {more}"
-        )
+        times = plan.best.size / largest
+        yield WARNINGS["small-ladder"].format(largest=largest, times=times, more=more)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
