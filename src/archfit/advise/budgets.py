@@ -24,13 +24,7 @@ FLOPS = 6  # a parameter and token, forward and backward; Kaplan et al. 2020
 WEIGHT_BITS = (4, 8, 16, 32)
 SPEEDS = "speeds.toml"
 Kind = Literal["params", "block_params", "flops", "bytes", "tokens"]
-WORDS: dict[Kind, str] = {
-    "params": "{0.amount:,} parameters",
-    "block_params": "{0.amount:,} block parameters",
-    "flops": "{0.amount:.3g} FLOPs at {0.tokens_per_param:g} tokens a parameter",
-    "bytes": "{0.amount:,} bytes at {0.weight_bits} bits a weight",
-    "tokens": f"{{0.amount:,}} tokens, read {EPOCHS} times, {{0.tokens_per_param:g}} a parameter",
-}
+WORDS: dict[Kind, str] = packed_table("advise_sentences.toml")["budgets"]
 # A network that was timed: its depth, width, vocabulary and context, and the seconds of a token.
 Timed: TypeAlias = tuple[float, float, float, float, float]
 
@@ -63,7 +57,7 @@ class Budget:
             raise refusal("many-parameters", kind=kind, amount=written)
 
     def __str__(self) -> str:
-        return WORDS[self.kind].format(self)
+        return WORDS[self.kind].format(self, epochs=EPOCHS)
 
     @property
     def option(self) -> str:

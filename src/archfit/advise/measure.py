@@ -127,7 +127,7 @@ class Measuring:
             self.train_tokens[found.data_hash] = found.train_tokens
             self.corpora[tokens.label] = Corpus(
                 label=tokens.label,
-                kind=str(found.description["kind"]),
+                kind=found.kind,
                 vocab=found.vocab,
                 hash=found.data_hash,
                 folder=str(found.folder.resolve()),
@@ -152,10 +152,8 @@ class Measuring:
         if not cells:
             return []
         specs = seeded(cells, [seed])
-        data = {cell.corpus.hash: cell.corpus for cell in cells}
-        wanted = Sweep(
-            name=NAME, scale=self.scale, question=QUESTION, data=tuple(data.values()), specs=specs
-        )
+        data = tuple({cell.corpus.hash: cell.corpus for cell in cells}.values())
+        wanted = Sweep(name=NAME, scale=self.scale, question=QUESTION, data=data, specs=specs)
         opened = open_sweep(self.runner.folder, wanted)
         began, is_new = time.monotonic(), [s for s in specs if not self._record(s)]
         folders = tuple(Path(corpus.folder) for corpus in opened.data)
@@ -173,22 +171,21 @@ class Measuring:
     def _record(self, spec: RunSpec) -> RunRecord | None:
         return read_record(self.runner.folder / spec.name)
 
+    def _begun(self) -> tuple[tuple[RunSpec, ...], tuple[Path, ...]]:
+        """Runs that are there, and their data; runs of other blocks are of another ladder."""
+        if not (self.runner.folder / SWEEP).exists():
+            return (), ()
+        sweep = read_sweep(self.runner.folder / SWEEP)
+        specs = (spec for spec in sweep.specs if spec.architecture.block == self.block)
+        return tuple(specs), tuple(Path(corpus.folder) for corpus in sweep.data)
+
     def finish_begun(self) -> None:
         """Runs that were stopped are finished first, whatever size or vocabulary they are of."""
-        if (self.runner.folder / SWEEP).exists():
-            sweep = read_sweep(self.runner.folder / SWEEP)
-            folders = tuple(Path(corpus.folder) for corpus in sweep.data)
-            self.failures |= self.runner.run(self._of_these_blocks(sweep), folders)
-
-    def _of_these_blocks(self, sweep: Sweep) -> tuple[RunSpec, ...]:
-        """Runs of other blocks are of another ladder."""
-        return tuple(spec for spec in sweep.specs if spec.architecture.block == self.block)
+        self.failures |= self.runner.run(*self._begun())
 
     def records(self) -> list[RunRecord]:
         """Of those that have ended well, here or before."""
-        if not (self.runner.folder / SWEEP).exists():
-            return []
-        return self._finished(self._of_these_blocks(read_sweep(self.runner.folder / SWEEP)))
+        return self._finished(self._begun()[0])
 
     def _finished(self, specs: Iterable[RunSpec]) -> list[RunRecord]:
         found = map(self._record, specs)
@@ -209,12 +206,12 @@ def measured(
     Asked about is a network of `budget` parameters on so many tokens for each.
     """
     measuring.finish_begun()
+    say = measuring.runner.say
     trials = _trials(measuring, tokens) if len(tokens) > 1 else {}
     chosen = min(trials, key=lambda each: trials[each].bits, default=tokens[0])
     if trials:
         best = trials[chosen]
-        tried = f"{best.label} is the best vocabulary tried"
-        measuring.runner.say(f"{tried}: {best.bits:.3f} bits per byte")
+        say(f"{best.label} is the best vocabulary tried: {best.bits:.3f} bits per byte")
     corpus = measuring.corpus(chosen)
     if not trials:  # nothing has been timed yet
         measuring.train(measuring.cells(corpus, TRIAL_SIZES[0], [PILOT_DEPTH]), 0)
@@ -224,7 +221,7 @@ def measured(
 
     def train(rung: Rung) -> list[LadderRun]:
         depths, seconds = ", ".join(map(str, rung.depths)), measuring.takes(cells(rung))
-        measuring.runner.say(f"{rung.size:,} parameters: {depths} layers, about {seconds:.0f} s")
+        say(f"{rung.size:,} parameters: {depths} layers, about {seconds:.0f} s")
         return [_ladder_run(rung.size, each) for each in measuring.train(cells(rung), rung.seed)]
 
     limits = LadderLimits(
@@ -239,9 +236,7 @@ def measured(
     if known.own_runs:
         best_depth = known.outlook(budget, deepest, tokens_per_param).depth
         layers = "layer" if best_depth < 1.5 else "layers"
-        measuring.runner.say(
-            f"{known.own_runs} runs: about {best_depth:.0f} {layers} at the budget"
-        )
+        say(f"{known.own_runs} runs: about {best_depth:.0f} {layers} at the budget")
     timed = [_timed(record) for record in measuring.records()] if runs or trials else []
     is_timed = len(timed) >= LEAST_TIMED
     return Measured(

@@ -120,14 +120,12 @@ class PlanRequest:
     @property
     def limit(self) -> "RankLimit":
         """The narrowest place that the input must pass."""
-        limits = []
-        if self.patch is not None:
-            limits.append(RankLimit(kind="patch", limit=self.input_dimensions))
-        elif self.vocabulary is not None:
-            limits.append(RankLimit(kind="vocabulary", limit=self.vocabulary.used))
-        if self.rank is not None:
-            limits.append(RankLimit(kind="rank", limit=self.rank))
-        return min(limits, key=lambda limit: limit.limit)
+        narrow = RankLimit(kind="patch", limit=self.input_dimensions)
+        if self.patch is None and self.vocabulary is not None:
+            narrow = RankLimit(kind="vocabulary", limit=self.vocabulary.used)
+        if self.rank is None or self.rank >= narrow.limit:
+            return narrow
+        return RankLimit(kind="rank", limit=self.rank)
 
     def sizes(self, depth: float, width: float) -> NetworkSizes:
         """What a network of this depth and width stores, every head with its own keys."""

@@ -141,8 +141,7 @@ def attention_redundancy(ratio: float, depth: float | None, *, like_t5: bool) ->
         return _redundancy(ours, OWN[is_measured], source, is_beyond=is_beyond)
     paper = _paper_ends(ratio, ATTENTION_POINTS)
     ends = min(ours[0], paper[0]), max(ours[1], paper[1])
-    both: Basis = "archfit's and the paper's measurements"
-    return _redundancy(ends, both, source, is_beyond=is_beyond)
+    return _redundancy(ends, "archfit's and the paper's measurements", source, is_beyond=is_beyond)
 
 
 def _redundancy(ends: Ends, basis: Basis, source: str, *, is_beyond: bool = False) -> Redundancy:

@@ -15,7 +15,6 @@ from archfit.spec.data_kinds import DATA_KINDS
 from archfit.spec.errors import refusal
 
 FAMILIES = {"text": "text", "images": "pixels", "series": "signal", "abc": "music"}
-LETTERS = ("fasta", "fastq")
 COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
 CODE = frozenset(DATA_KINDS["text"].code)
 DATA = "data"  # the folder of prepared data within that of the advice
@@ -73,8 +72,8 @@ def vocabulary_of(data: PreparedData) -> VocabularySize:
 
 def family_of(data: PreparedData, names: Sequence[str]) -> str | None:
     """The family of the atlas that data are of, by their kind, letters and names of files."""
-    kind = data.description["kind"]
-    if kind in LETTERS:
+    kind = data.kind
+    if data.units == "letters":
         vocabulary = data.vocabulary()
         is_dna = isinstance(vocabulary, Kmers) and vocabulary.is_of_nucleotides
         return "DNA" if is_dna else "protein"
@@ -83,14 +82,13 @@ def family_of(data: PreparedData, names: Sequence[str]) -> str | None:
         for name in names
     ]
     is_code = 2 * sum(bool(CODE.intersection(each[-1:])) for each in suffixes) > len(names)
-    return "code" if kind in ("text", "bytes") and is_code else FAMILIES.get(str(kind))
+    return "code" if kind in ("text", "bytes") and is_code else FAMILIES.get(kind)
 
 
 def facts_of(data: PreparedData, source: str | None = None) -> DataFacts:
     """Everything else; `source` is what it was made from, where that is known."""
-    described = data.description
-    files = described.get("input")
-    names = [str(file["name"]) for file in files] if isinstance(files, list) else []
+    described, parts = data.description, data.description.get("input")
+    names = [str(part["name"]) for part in parts] if isinstance(parts, list) else []
     name_alone = names[0] if len(names) == 1 and not MANY_FILES.fullmatch(names[0]) else None
     try:
         ranks = described["cooccurrence"]["normalised"]
@@ -101,7 +99,7 @@ def facts_of(data: PreparedData, source: str | None = None) -> DataFacts:
         folder=str(data.folder),
         source=source or name_alone,
         knows_path=source is not None,
-        kind=str(described["kind"]),
+        kind=data.kind,
         family=family_of(data, names),
         tokens=data.train_tokens,
         bytes_per_token=float(described["bytes_per_token"]),
