@@ -71,15 +71,11 @@ def check_budget(options: PlanOptions) -> None:
 
 
 def advised(
-    source: Source,
-    options: PlanOptions,
-    data: PreparedData,
-    out: Path,
-    measuring: Measuring | None,
+    source: Source, options: PlanOptions, data: PreparedData, out: Path, measuring: Measuring | None
 ) -> Advice:
     """Measure on the data, if there is something to measure with, and decide."""
     looks, given = facts_of(data).family, given_tokenisation(data)
-    family, found = options.family_of(looks), None
+    family, found = options.family_of(looks), Measured()
     is_fixed = source.is_prepared or source.vocab is not None
     if measuring is not None:
         others = () if is_fixed else possible_vocabularies(data, TRIED_VOCABS)
@@ -87,33 +83,28 @@ def advised(
         found = measured(measuring, [*tokens], prior, **_asked(source, options, data, looks))
     chosen = given if is_fixed else _tokens(options, data, family, found)
     final = retokenised(data, out / LADDER / "data" / chosen.label.replace(" ", "-"), chosen)
-    if found is None:
-        return decided(source, options, final, looks, (), None)
-    made = decided(source, options, final, looks, found.runs, found.speed)
-    return replace(made, trials=found.trials, failures=found.failures)
+    return decided(source, options, final, looks, found)
 
 
 def decided(
-    source: Source,
-    options: PlanOptions,
-    data: PreparedData,
-    looks: str | None,
-    runs: tuple[LadderRun, ...],
-    speed: Speed | None,
+    source: Source, options: PlanOptions, data: PreparedData, looks: str | None, found: Measured
 ) -> Advice:
-    """The plan for data that are there and look like those of a family, after these runs."""
-    request = _request(source, options, data, looks, speed)
-    plan = make_plan(request, knowledge(family_prior(request.family, request.block), runs))
-    warnings = (*plan.warnings, *_measuring_warnings(plan, data, runs))
-    return Advice(source=source, data=data, plan=replace(plan, warnings=warnings), runs=runs)
+    """The plan for data that are there and look like those of a family, after what was found."""
+    request = _request(source, options, data, looks, found.speed)
+    plan = make_plan(request, knowledge(family_prior(request.family, request.block), found.runs))
+    warnings = (*plan.warnings, *_measuring_warnings(plan, data, found.runs))
+    return Advice(
+        source=source,
+        data=data,
+        plan=replace(plan, warnings=warnings),
+        runs=found.runs,
+        trials=found.trials,
+        failures=found.failures,
+    )
 
 
 def _request(
-    source: Source,
-    options: PlanOptions,
-    data: PreparedData,
-    looks: str | None,
-    speed: Speed | None,
+    source: Source, options: PlanOptions, data: PreparedData, looks: str | None, speed: Speed | None
 ) -> PlanRequest:
     facts = replace(facts_of(data, source.words), family=looks)
     return options.request(vocabulary_of(data), facts, speed)
@@ -135,16 +126,14 @@ def _asked(
 
 
 def _tokens(
-    options: PlanOptions, data: PreparedData, family: str | None, found: Measured | None
+    options: PlanOptions, data: PreparedData, family: str | None, found: Measured
 ) -> Tokenisation:
     """The vocabulary of the answer: the best that was tried; of text a BPE for the budget."""
-    is_tried = found is not None and bool(found.trials)
-    chosen = found.chosen if found is not None and is_tried else given_tokenisation(data)
-    is_text = family in (TEXT, "code")
-    if data.units == "bytes" and (isinstance(chosen, InBpe) or (is_text and not is_tried)):
-        usual = options.usual_vocab(found.speed if found is not None else None)
+    chosen = found.chosen or given_tokenisation(data)
+    is_untried_text = family in (TEXT, "code") and not found.trials
+    if data.units == "bytes" and (isinstance(chosen, InBpe) or is_untried_text):
         least = chosen.vocab if isinstance(chosen, InBpe) else USUAL_VOCABS[1]
-        return InBpe(vocab=max(usual, least))
+        return InBpe(vocab=max(options.usual_vocab(found.speed), least))
     return chosen
 
 
@@ -221,6 +210,8 @@ def read_advice(out: Path) -> tuple[Advice, StoredAdvice]:
     if (stored.format, stored.archfit) != (FORMAT, __version__):
         version = f"{stored.archfit:.20}"
         raise refusal("other-advice", path=path, version=version, own=__version__)
+    found = Measured(
+        trials=stored.trials, runs=stored.runs, failures=stored.failures, speed=stored.speed
+    )
     data = open_prepared(out / stored.data)
-    advice = decided(stored.source, stored.options, data, stored.family, stored.runs, stored.speed)
-    return replace(advice, trials=stored.trials, failures=stored.failures), stored
+    return decided(stored.source, stored.options, data, stored.family, found), stored

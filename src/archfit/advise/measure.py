@@ -79,13 +79,13 @@ class VocabularyTrial:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
-    """What was trained on the user's data."""
+    """What was trained on the user's data: nothing, unless it is said."""
 
-    trials: tuple[VocabularyTrial, ...]  # the best first
-    chosen: Tokenisation  # of the ladder
-    runs: tuple[LadderRun, ...]
-    failures: tuple[str, ...]  # why some runs failed, each once
-    speed: Speed | None  # of this machine, where enough networks were timed, else of one like it
+    trials: tuple[VocabularyTrial, ...] = ()  # the best first
+    chosen: Tokenisation | None = None  # of the ladder
+    runs: tuple[LadderRun, ...] = ()
+    failures: tuple[str, ...] = ()  # why some runs failed, each once
+    speed: Speed | None = None  # of this machine, if enough networks were timed, else of one alike
 
 
 def _timed(record: RunRecord) -> Timed:
