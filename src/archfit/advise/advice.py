@@ -17,14 +17,8 @@ from archfit.advise.prior import FAR, TEXT, family_prior
 from archfit.advise.shapes import best_shape
 from archfit.advise.source import Source, facts_of, vocabulary_of
 from archfit.advise.surface import USUAL_TOKENS
+from archfit.data import retokenise
 from archfit.data.prepared import PreparedData, open_prepared
-from archfit.data.retokenise import (
-    InBpe,
-    Tokenisation,
-    given_tokenisation,
-    possible_vocabularies,
-    retokenised,
-)
 from archfit.spec import canonical_json, load_file, write_whole
 from archfit.spec.errors import refusal
 from archfit.spec.files import ADVICE, LARGEST_ADVICE
@@ -74,15 +68,16 @@ def advised(
     source: Source, options: PlanOptions, data: PreparedData, out: Path, measuring: Measuring | None
 ) -> Advice:
     """Measure on the data, if there is something to measure with, and decide."""
-    looks, given = facts_of(data).family, given_tokenisation(data)
+    looks, given = facts_of(data).family, retokenise.given_tokenisation(data)
     family, found = options.family_of(looks), Measured()
     is_fixed = source.is_prepared or source.vocab is not None
     if measuring is not None:
-        others = () if is_fixed else possible_vocabularies(data, TRIED_VOCABS)
+        others = () if is_fixed else retokenise.possible_vocabularies(data, TRIED_VOCABS)
         tokens, prior = dict.fromkeys((given, *others)), family_prior(family, options.block_family)
         found = measured(measuring, [*tokens], prior, **_asked(source, options, data, looks))
     chosen = given if is_fixed else _tokens(options, data, family, found)
-    final = retokenised(data, out / LADDER / "data" / chosen.label.replace(" ", "-"), chosen)
+    folder = out / LADDER / "data" / chosen.label.replace(" ", "-")
+    final = retokenise.retokenised(data, folder, chosen)
     return decided(source, options, final, looks, found)
 
 
@@ -127,13 +122,13 @@ def _asked(
 
 def _tokens(
     options: PlanOptions, data: PreparedData, family: str | None, found: Measured
-) -> Tokenisation:
+) -> retokenise.Tokenisation:
     """The vocabulary of the answer: the best that was tried; of text a BPE for the budget."""
-    chosen = found.chosen or given_tokenisation(data)
+    chosen = found.chosen or retokenise.given_tokenisation(data)
     is_untried_text = family in (TEXT, "code") and not found.trials
-    if data.units == "bytes" and (isinstance(chosen, InBpe) or is_untried_text):
-        least = chosen.vocab if isinstance(chosen, InBpe) else USUAL_VOCABS[1]
-        return InBpe(vocab=max(options.usual_vocab(found.speed), least))
+    if data.units == "bytes" and (isinstance(chosen, retokenise.InBpe) or is_untried_text):
+        least = chosen.vocab if isinstance(chosen, retokenise.InBpe) else USUAL_VOCABS[1]
+        return retokenise.InBpe(vocab=max(options.usual_vocab(found.speed), least))
     return chosen
 
 

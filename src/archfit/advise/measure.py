@@ -79,7 +79,7 @@ class VocabularyTrial:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
-    """What was trained on the user's data: nothing, unless it is said."""
+    """What was trained on the user's data; unless it is said, nothing."""
 
     trials: tuple[VocabularyTrial, ...] = ()  # the best first
     chosen: Tokenisation | None = None  # of the ladder
@@ -103,14 +103,13 @@ class Measuring:
     seconds: float
     block: BlockFamily = "gpt2"
     began: float = field(default_factory=time.monotonic)
-    pace: float = 0.0  # seconds that pass for one of a network alone
     failures: dict[str, str] = field(default_factory=dict)
     corpora: dict[str, Corpus] = field(default_factory=dict)  # by the label of the tokens
     train_tokens: dict[str, int] = field(default_factory=dict)  # by the hash of the data
 
     def __post_init__(self) -> None:
         self.scale = self.runner.scale
-        self.pace = PACE[self.scale]
+        self.pace = PACE[self.scale]  # seconds that pass for one of a network alone
         self.speed = known_speed("h200" if self.scale == "small" else "cpu")
         self.numbers = sweep_numbers("atlas", self.scale)  # type: ignore[arg-type]  # a scale
 
@@ -137,8 +136,7 @@ class Measuring:
     def cells(self, corpus: Corpus, size: int, depths: Sequence[int]) -> list[Cell]:
         """Networks of a size; none where the data would be read too often."""
         numbers = {**self.numbers, "sizes": [size], "depths": list(depths)}
-        wanted = numbers["tokens_a_parameter"] * size
-        if wanted > EPOCHS * self.train_tokens[corpus.hash]:
+        if numbers["tokens_a_parameter"] * size > EPOCHS * self.train_tokens[corpus.hash]:
             return []
         recipe = replace(recipe_of(numbers["recipe"]), block=self.block)
         return list(atlas(numbers, recipe, [corpus]))
@@ -301,9 +299,8 @@ def _known_runs(measuring: Measuring, corpus: Corpus) -> list[LadderRun]:
     """Runs of an earlier stretch."""
     found = []
     for record in measuring.records():
-        if record.spec.data_hash == corpus.hash:
-            params = record.spec.architecture.params
-            size = min(SIZES, key=lambda each: abs(each - params))
-            if abs(params / size - 1) < NEAR_SIZE:
-                found.append(_ladder_run(size, record))
+        params = record.spec.architecture.params
+        size = min(SIZES, key=lambda each: abs(each - params))
+        if record.spec.data_hash == corpus.hash and abs(params / size - 1) < NEAR_SIZE:
+            found.append(_ladder_run(size, record))
     return found

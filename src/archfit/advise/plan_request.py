@@ -7,13 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from archfit.advise.budgets import (
-    Budget,
-    Speed,
-    TrainingMinutes,
-    check_tokens_per_param,
-    known_speed,
-)
+from archfit.advise import budgets
 from archfit.advise.law import DEEPEST_TRAINED, WEIGHTS
 from archfit.advise.prior import TEXT, known_families
 from archfit.spec.architecture import BlockFamily, Objective, gated_units
@@ -73,7 +67,7 @@ class DataFacts:
 class PlanRequest:
     """Which shape? Every field decides the answer."""
 
-    budget: Budget | TrainingMinutes
+    budget: budgets.Budget | budgets.TrainingMinutes
     vocabulary: VocabularySize | None  # None: patches without a table of tokens
     rank: int | None  # inner size of a factorised embedding; None: a full table
     patch: tuple[int, ...] | None  # sides and channels; None: one token at a position
@@ -90,7 +84,7 @@ class PlanRequest:
     def __post_init__(self) -> None:
         check_choice(get_args(Objective), objective=self.objective)
         check_at_least(1, context=self.context, max_depth=self.max_depth)
-        check_tokens_per_param(self.tokens_per_param)
+        budgets.check_tokens_per_param(self.tokens_per_param)
         has_patch, multiple = self.patch is not None, self.multiple_of
         refuse_if(self.vocabulary is None and not has_patch, "no-vocabulary")
         for name in ("rank", "multiple_of"):
@@ -193,7 +187,7 @@ class PlanOptions:
         self,
         vocabulary: VocabularySize | None = None,
         data: DataFacts | None = None,
-        speed: Speed | None = None,
+        speed: budgets.Speed | None = None,
     ) -> PlanRequest:
         """What is asked: about prepared data, or about a vocabulary alone.
 
@@ -221,27 +215,25 @@ class PlanOptions:
             objective=self.objective,  # type: ignore[arg-type]  # it checks
         )
 
-    def usual_vocab(self, speed: Speed | None = None) -> int:
+    def usual_vocab(self, speed: budgets.Speed | None = None) -> int:
         """The largest of the usual vocabularies whose embeddings a budget can carry."""
         budget = self._budget(speed)
         if self.block_params is not None:
             return GPT2_VOCAB
-        params = self._usual_size(budget) if isinstance(budget, TrainingMinutes) else budget.params
+        params = budget.params if isinstance(budget, budgets.Budget) else self._usual_size(budget)
         tables = (1 if self.tied else 2) * TABLE_WIDTH * params**TABLE_POWER
         able = [vocab for vocab in USUAL_VOCABS if tables * vocab <= TABLES_SHARE * params]
         return max(able, default=min(USUAL_VOCABS))
 
-    def _usual_size(self, budget: TrainingMinutes) -> float:
+    def _usual_size(self, budget: budgets.TrainingMinutes) -> float:
         """About what a network of USUAL_DEPTH layers could be in that time, its blocks alone."""
-
-        def size(width: float) -> float:
-            return WEIGHTS * USUAL_DEPTH * width**2
 
         def minutes(width: float) -> float:
             shape = {"depth": USUAL_DEPTH, "width": width, "vocab": 0, "context": self.context}
-            return budget.speed.seconds(**shape) * budget.tokens_per_param * size(width) / 60
+            each = budget.speed.seconds(**shape) * budget.tokens_per_param  # for a parameter
+            return each * (WEIGHTS * USUAL_DEPTH * width**2) / 60
 
-        return size(bisect_rising(minutes, budget.minutes, 1e-3, 1e6))
+        return WEIGHTS * USUAL_DEPTH * bisect_rising(minutes, budget.minutes, 1e-3, 1e6) ** 2
 
     def family_of(self, found: str | None) -> str | None:
         """The family that was named, or the one that the data are of."""
@@ -257,7 +249,7 @@ class PlanOptions:
         is_text = vocabulary is not None and vocabulary.size >= TEXT_VOCAB and not self.patch
         return TEXT if is_text else None
 
-    def _budget(self, speed: Speed | None) -> Budget | TrainingMinutes:
+    def _budget(self, speed: budgets.Speed | None) -> budgets.Budget | budgets.TrainingMinutes:
         given = {name: getattr(self, name) for name in BUDGETS if getattr(self, name) is not None}
         if len(given) != 1:
             named = [f"--{name.replace('_', '-')}" for name in given]
@@ -266,18 +258,18 @@ class PlanOptions:
             both = "; for both --params and --tokens-per-param, as in 80" if is_both else ""
             raise refusal("one-budget", found=found, both=both)
         if self.minutes is not None:
-            timed = known_speed(self.gpu) if self.gpu else speed
+            timed = budgets.known_speed(self.gpu) if self.gpu else speed
             if timed is None:
                 raise refusal("minutes-of-no-machine", f"{self.minutes:g}")
             each = self.tokens_per_param
-            return TrainingMinutes(
+            return budgets.TrainingMinutes(
                 minutes=self.minutes, speed=timed, gpu=self.gpu, tokens_per_param=each
             )
         refuse_if(bool(self.gpu), "machine-of-no-minutes", self.gpu)
         ((kind, amount),) = given.items()
         bits = {"weight_bits": self.weight_bits} if kind == "bytes" else {}
         paid: dict[str, Any] = {"kind": kind, "amount": amount} | bits
-        return Budget(**paid, tokens_per_param=self.tokens_per_param)
+        return budgets.Budget(**paid, tokens_per_param=self.tokens_per_param)
 
 
 def _sides(text: str) -> tuple[int, ...]:

@@ -156,8 +156,7 @@ def _rank_source(ratio: float) -> str:
     )
     near, (at, share) = _nearest(points_of("rank"), ratio), RANK_POINTS[-1]
     numbers = {"share": 100 * share, "at": 100 * at, "near": 100 * near.at}
-    told: str = WORDS["rank"].format(amount=_amount(near), by_depth=", ".join(by_depth), **numbers)
-    return told
+    return str(WORDS["rank"].format(amount=_amount(near), by_depth=", ".join(by_depth), **numbers))
 
 
 def _nearest(curve: tuple[Point, ...], ratio: float) -> Point:

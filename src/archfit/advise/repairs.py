@@ -156,7 +156,7 @@ def _larger_patch(request: PlanRequest, needed: float) -> Repair:
     factor = (needed / request.input_dimensions) ** (1 / len(sides))
     larger = (*(math.ceil(side * factor) for side in sides), channels)[: len(request.patch)]
     repaired = replace(request, patch=larger)
-    return _repaired(repaired, "larger-patch", math.prod(larger))
+    return _repaired(repaired, "larger-patch", math.prod(larger), sides=_sides(larger))
 
 
 def _full_table(request: PlanRequest, needed: float) -> Repair:
@@ -168,8 +168,7 @@ def _repaired(
 ) -> Repair:
     """A repair with the shape that the prior then gives; `words` stand in its sentences."""
     found, about = best_shape(request), WORDS[way]
-    words |= {"size": size, "shape": found.shape, "request": request}
-    words |= {"plan": plan_command(request), "sides": _sides(request.patch or ())}
+    words |= {"size": size, "shape": found.shape, "request": request, "plan": plan_command(request)}
     return Repair(
         kind=about.get("kind", way),
         size=size,
