@@ -251,18 +251,15 @@ def _trials(
 ) -> dict[Tokenisation, VocabularyTrial]:
     """Every vocabulary at the largest small size that can be paid; none if nothing can."""
     for size in reversed(TRIAL_SIZES):
-        cells = {
-            each: measuring.cells(measuring.corpus(each), size, [TRIAL_DEPTH]) for each in tokens
-        }
-        wanted = [cell for some in cells.values() for cell in some]
-        able = sum(map(bool, cells.values()))
+        cells = [measuring.cells(measuring.corpus(each), size, [TRIAL_DEPTH]) for each in tokens]
+        wanted, able = [cell for some in cells for cell in some], sum(map(bool, cells))
         if able > 1 and measuring.takes(wanted) <= TRIAL_SHARE * measuring.left:
             measuring.runner.say(f"{size:,} parameters: {able} vocabularies")
             records = {record.spec.data_hash: record for record in measuring.train(wanted, 0)}
             return {
                 each: _trial(each, record, measuring.train_tokens[record.spec.data_hash])
-                for each, some in cells.items()
-                if some and (record := records.get(some[0].corpus.hash))
+                for each in tokens
+                if (record := records.get(measuring.corpus(each).hash))
             }
     return {}
 

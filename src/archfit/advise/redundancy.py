@@ -209,13 +209,13 @@ def _rank_ends(rank: float, width: float, depth: float) -> Ends:
 
 
 @cache
-def _curves(depth: int) -> tuple[tuple[Knot, ...], ...]:
-    """Of our runs of so many layers: of width 256 at 6, else of each of RANKS."""
+def _curves(depth: int) -> dict[int | None, tuple[Knot, ...]]:
+    """Of our runs of so many layers: of width 256 at 6 (no rank), else of each of RANKS."""
     if depth == 6:  # positions capped too, or tokens alone: intervals hold both
         pairs = zip(points_of("rank"), points_of("rank-of-tokens"), strict=True)
-        return (_curve(_knot(*pair) for pair in pairs),)
-    series = (points_of("rank-or-ratio", f"{depth} layers, rank {rank}") for rank in RANKS)
-    return tuple(_curve(map(_knot, points)) for points in series)
+        return {None: _curve(_knot(*pair) for pair in pairs)}
+    series = {rank: points_of("rank-or-ratio", f"{depth} layers, rank {rank}") for rank in RANKS}
+    return {rank: _curve(map(_knot, points)) for rank, points in series.items()}
 
 
 def _bounds(depth: int, rank: float, width: float) -> Iterator[tuple[Ends, bool]]:
@@ -226,18 +226,13 @@ def _bounds(depth: int, rank: float, width: float) -> Iterator[tuple[Ends, bool]
     for its own.
     """
     ratio = rank / width
-    if depth == 6:
-        (curve,) = _curves(depth)
-        worse, milder = sorted((ratio, min(1.0, rank / WIDTH)))
-        is_own = _is_same(width, WIDTH) and any(_is_same(ratio, knot.at) for knot in curve)
-        yield (_ends(milder, curve)[0], _ends(worse, curve)[1]), is_own
-        return
-    for own, curve in zip(RANKS, _curves(depth), strict=True):
-        low, high = _ends(ratio, curve)
-        if _is_same(rank, own):
-            yield (low, high), any(_is_same(ratio, knot.at) for knot in curve)
-        else:
-            yield ((low, 1.0) if rank < own else (0.0, high)), False
+    for own, curve in _curves(depth).items():
+        worse, milder = sorted((ratio, ratio if own else min(1.0, rank / WIDTH)))
+        low, high = _ends(milder, curve)[0], _ends(worse, curve)[1]
+        is_own = _is_same(rank, own) if own else _is_same(width, WIDTH)
+        if own and not is_own:
+            low, high = (low, 1.0) if rank < own else (0.0, high)
+        yield (low, high), is_own and any(_is_same(ratio, knot.at) for knot in curve)
 
 
 def _knot(*points: Point) -> Knot:
