@@ -5,7 +5,7 @@ band of depths, or no shape at all, is quoted as such.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -54,10 +54,10 @@ class Advice:
 
 def all_advice(facts: NetworkFacts) -> tuple[Advice, ...]:
     """Everybody's answer: the published rules, and the nearest shape in use."""
-    published = (
-        _advice(entry, _named(facts, entry.get("names", {})), _is_seen(facts, entry["range"]))
-        for entry in TABLE["adviser"]
-    )
+    published = []
+    for entry in TABLE["adviser"]:
+        named = _named(facts, entry.get("names", {}))
+        published.append(_advice(entry, named, _is_seen(facts, named, entry["range"])))
     return (*published, _shape_in_use(facts))
 
 
@@ -93,12 +93,14 @@ def _named(facts: NetworkFacts, names: Mapping[str, Any]) -> Named:
     return None
 
 
-def _is_seen(facts: NetworkFacts, seen: Mapping[str, Any]) -> bool:
-    if "rule" in seen:
-        return RANGE_RULES[seen["rule"]](facts)
-    low, high = seen.get("text") or seen["any"]
-    is_such = facts.is_text or "any" in seen
-    return is_such and bool(low <= facts.block_params <= high)
+def _is_seen(facts: NetworkFacts, named: Named, seen: Mapping[str, Sequence[float]]) -> bool:
+    """Whether the network is of the data, and between the ends, that the table says."""
+    shape = named if isinstance(named, IdealShape) else IdealShape(depth=math.nan, width=math.nan)
+    of_data = {"text": facts.is_text, "other": not facts.is_text, "vision": facts.is_vision}
+    sizes = {kind: facts.block_params if of_it else math.nan for kind, of_it in of_data.items()}
+    sizes |= {"any": facts.block_params, "depth": shape.depth, "width": shape.width}
+    sizes |= {"rank": facts.rank_limit, "rank_by_width": facts.rank_limit / shape.width}
+    return all(low <= sizes[name] <= high for name, (low, high) in seen.items())
 
 
 def _shape_in_use(facts: NetworkFacts) -> Advice:
@@ -157,27 +159,4 @@ SHAPE_RULES: dict[str, Callable[[NetworkFacts], Named]] = {
     "marin": _marin,
     "depth delusion": _depth_delusion,
     "godey": lambda facts: (1.0, max(1.0, facts.block_params / (WEIGHTS * 1000**2))),
-}
-
-
-def _levine_holds(facts: NetworkFacts) -> bool:
-    """Of the networks that the law was fitted to."""
-    shape = ideal_shape(facts.block_params)
-    is_fitted = 1e6 <= facts.block_params <= 6e8 and 6 <= shape.depth <= 48
-    return is_fitted and facts.rank_limit >= shape.width
-
-
-def _wies_holds(facts: NetworkFacts) -> bool:
-    depth = ideal_shape(facts.block_params, facts.rank_limit).depth
-    is_sized = 5e6 <= facts.block_params <= 110e6 and 24 <= depth <= 48
-    return is_sized and 257 <= facts.rank_limit <= 50257
-
-
-RANGE_RULES: dict[str, Callable[[NetworkFacts], bool]] = {
-    "always": lambda _: True,
-    "levine": _levine_holds,
-    "wies": _wies_holds,
-    "no text": lambda facts: not facts.is_text,
-    "vision": lambda facts: facts.is_vision,
-    "marin": lambda facts: facts.is_text and 512 <= _marin(facts).width <= 8192,
 }
