@@ -63,8 +63,8 @@ def test_text_that_nobody_measured_gets_the_bpe_that_the_budget_carries(
     sample: PreparedData, params: int, vocab: int
 ) -> None:
     options = PlanOptions(params=params)
-    assert _tokens(options, sample, "text", None) == InBpe(vocab=vocab)
-    assert _tokens(options, sample, "code", None) == InBpe(vocab=vocab)
+    assert _tokens(options, sample, "text", Measured()) == InBpe(vocab=vocab)
+    assert _tokens(options, sample, "code", Measured()) == InBpe(vocab=vocab)
 
 
 def test_bytes_are_kept_where_they_were_the_best_and_where_data_are_no_text(
@@ -72,7 +72,7 @@ def test_bytes_are_kept_where_they_were_the_best_and_where_data_are_no_text(
 ) -> None:
     large = PlanOptions(params=10**8)
     assert _tokens(large, sample, "text", tried(InBytes(), 257)) == InBytes()
-    assert _tokens(large, sample, None, None) == InBytes()
+    assert _tokens(large, sample, None, Measured()) == InBytes()
 
 
 def test_where_pieces_were_best_the_budget_has_as_many_as_it_carries_and_no_fewer(
@@ -96,7 +96,7 @@ def test_a_vocabulary_that_was_asked_for_and_prepared_data_are_kept(
     assert advice_on(sample, tmp_path, vocab=257).data.vocab == 257
     assert advice_on(sample, tmp_path, words=sample.folder).data.vocab == 257
     dna = prepared(write_fasta(tmp_path / "small.fa"), tmp_path)
-    assert _tokens(SMALL, dna, "DNA", None) == InKmers(k=1)
+    assert _tokens(SMALL, dna, "DNA", Measured()) == InKmers(k=1)
 
 
 def test_vocabularies_are_tried_unless_one_is_fixed(
@@ -168,7 +168,7 @@ def test_networks_that_learnt_nothing_or_are_far_smaller_are_warned_of(
 ) -> None:
     def warned(runs: tuple[LadderRun, ...], params: int = 10**6) -> str:
         options = PlanOptions(params=params, context=64)
-        advice = decided(source_of("sample"), options, sample, "text", runs, None)
+        advice = decided(source_of("sample"), options, sample, "text", Measured(runs=runs))
         return " ".join(advice.plan.warnings)
 
     assert "learnt next to nothing" in warned(ladder(4.5))
@@ -183,7 +183,7 @@ def test_the_runner_up_is_another_depth_that_was_looked_at_and_loses_more(
 ) -> None:
     for params, deepest in ((10**5, 128), (10**8, 128), (10**8, 6)):
         options = PlanOptions(params=params, context=64, max_depth=deepest)
-        advice = decided(source_of("sample"), options, sample, "text", (), None)
+        advice = decided(source_of("sample"), options, sample, "text", Measured())
         second, depth = advice.runner_up, advice.plan.shape.depth
         assert second.depth != depth
         assert second.depth <= deepest

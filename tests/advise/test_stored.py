@@ -8,6 +8,7 @@ import pytest
 from archfit.advise.advice import Advice, advised, check_place, decided, read_advice, store
 from archfit.advise.budgets import TrainingMinutes, known_speed
 from archfit.advise.ladder import LadderRun
+from archfit.advise.measure import Measured
 from archfit.advise.plan_request import PlanOptions
 from archfit.advise.source import prepared_source
 from archfit.data.prepare import silent
@@ -50,7 +51,7 @@ def test_runs_and_the_speed_of_the_machine_are_stored(fasta: Path, tmp_path: Pat
         for depth in (1, 2, 4)
     )
     speed = known_speed("cpu")
-    found = decided(source_of(fasta), options, data, "DNA", runs, speed)
+    found = decided(source_of(fasta), options, data, "DNA", Measured(runs=runs, speed=speed))
     store(tmp_path, found, options, "archfit advise")
     read, stored = read_advice(tmp_path)
     assert read == found

@@ -11,6 +11,7 @@ import pytest
 
 from archfit.advise.advice import decided
 from archfit.advise.ladder import LadderRun
+from archfit.advise.measure import Measured
 from archfit.advise.plan_request import PlanOptions
 from archfit.advise.planner import make_plan
 from archfit.advise.source import Source, prepared_source
@@ -283,7 +284,7 @@ def test_the_page_of_an_advice_has_no_such_fault_and_keeps_its_labels(
     Path(words).write_text("which shape fits? " * 2000)
     source = Source(words=words, kind="", vocab=None, heldout=None, field=None)
     data = prepared_source(source, tmp_path / "data", lambda *_: None)
-    advice = decided(source, PlanOptions(params=10**6), data, "text", tuple(runs), None)
+    advice = decided(source, PlanOptions(params=10**6), data, "text", Measured(runs=tuple(runs)))
     save_page(advice_of(advice, command="archfit advise"), file)
     page = visit.page
     page.goto(file.as_uri())

@@ -9,7 +9,7 @@ import pytest
 
 from archfit.advise.advice import Advice, decided
 from archfit.advise.ladder import LadderRun
-from archfit.advise.measure import VocabularyTrial
+from archfit.advise.measure import Measured, VocabularyTrial
 from archfit.advise.plan_request import PlanOptions
 from archfit.advise.source import Source, prepared_source
 from archfit.journey import advice_of, write_config
@@ -35,7 +35,7 @@ def advice(tmp_path_factory: pytest.TempPathFactory) -> Advice:
     words = str(folder / "small.fa")
     source = Source(words=words, kind="", vocab=None, heldout=None, field=None)
     data = prepared_source(source, folder / "data", lambda *_: None)
-    return decided(source, PlanOptions(params=10**6), data, "protein", RUNS, None)
+    return decided(source, PlanOptions(params=10**6), data, "protein", Measured(runs=RUNS))
 
 
 def told(advice: Advice) -> Document:
@@ -104,7 +104,7 @@ def test_why_tells_the_prior_the_ladder_and_the_decision(advice: Advice) -> None
 
 
 def test_without_runs_nothing_is_said_to_be_measured(advice: Advice) -> None:
-    bare = decided(advice.source, PlanOptions(params=10**6), advice.data, "protein", (), None)
+    bare = decided(advice.source, PlanOptions(params=10**6), advice.data, "protein", Measured())
     document = told(bare)
     text = text_of(document)
     assert "Nothing was trained on your data" in text
@@ -148,7 +148,7 @@ def test_the_page_says_how_to_make_it_again_and_the_terminal_does_not(
 
 def test_a_network_of_llamas_blocks_has_a_config_of_its_own(advice: Advice, tmp_path: Path) -> None:
     options = PlanOptions(params=10**6, block="llama")
-    llama = decided(advice.source, options, advice.data, "protein", (), None)
+    llama = decided(advice.source, options, advice.data, "protein", Measured())
     write_config(llama.plan, advice.data, tmp_path / "model")
     config = json.loads((tmp_path / "model" / "config.json").read_text())
     shape = llama.plan.shape

@@ -12,20 +12,15 @@ from archfit.advise.budgets import Speed, TrainingMinutes
 from archfit.advise.ladder import LadderRun, knowledge
 from archfit.advise.measure import LADDER, Measured, Measuring, VocabularyTrial, measured
 from archfit.advise.plan_request import USUAL_VOCABS, PlanOptions, PlanRequest, VocabularySize
-from archfit.advise.planner import Plan, make_plan
+from archfit.advise.planner import WARNINGS, Plan, make_plan
 from archfit.advise.prior import FAR, TEXT, family_prior
 from archfit.advise.shapes import best_shape
 from archfit.advise.source import Source, facts_of, vocabulary_of
 from archfit.advise.surface import USUAL_TOKENS
+from archfit.data import retokenise
 from archfit.data.prepared import PreparedData, open_prepared
-from archfit.data.retokenise import (
-    InBpe,
-    Tokenisation,
-    given_tokenisation,
-    possible_vocabularies,
-    retokenised,
-)
 from archfit.spec import canonical_json, load_file, write_whole
+from archfit.spec.errors import refusal
 from archfit.spec.files import ADVICE, LARGEST_ADVICE
 
 FORMAT = 2
@@ -70,49 +65,41 @@ def check_budget(options: PlanOptions) -> None:
 
 
 def advised(
-    source: Source,
-    options: PlanOptions,
-    data: PreparedData,
-    out: Path,
-    measuring: Measuring | None,
+    source: Source, options: PlanOptions, data: PreparedData, out: Path, measuring: Measuring | None
 ) -> Advice:
     """Measure on the data, if there is something to measure with, and decide."""
-    looks, given = facts_of(data).family, given_tokenisation(data)
-    family, found = options.family_of(looks), None
+    looks, given = facts_of(data).family, retokenise.given_tokenisation(data)
+    family, found = options.family_of(looks), Measured()
     is_fixed = source.is_prepared or source.vocab is not None
     if measuring is not None:
-        others = () if is_fixed else possible_vocabularies(data, TRIED_VOCABS)
+        others = () if is_fixed else retokenise.possible_vocabularies(data, TRIED_VOCABS)
         tokens, prior = dict.fromkeys((given, *others)), family_prior(family, options.block_family)
         found = measured(measuring, [*tokens], prior, **_asked(source, options, data, looks))
     chosen = given if is_fixed else _tokens(options, data, family, found)
-    final = retokenised(data, out / LADDER / "data" / chosen.label.replace(" ", "-"), chosen)
-    if found is None:
-        return decided(source, options, final, looks, (), None)
-    made = decided(source, options, final, looks, found.runs, found.speed)
-    return replace(made, trials=found.trials, failures=found.failures)
+    folder = out / LADDER / "data" / chosen.label.replace(" ", "-")
+    final = retokenise.retokenised(data, folder, chosen)
+    return decided(source, options, final, looks, found)
 
 
 def decided(
-    source: Source,
-    options: PlanOptions,
-    data: PreparedData,
-    looks: str | None,
-    runs: tuple[LadderRun, ...],
-    speed: Speed | None,
+    source: Source, options: PlanOptions, data: PreparedData, looks: str | None, found: Measured
 ) -> Advice:
-    """The plan for data that are there and look like those of a family, after these runs."""
-    request = _request(source, options, data, looks, speed)
-    plan = make_plan(request, knowledge(family_prior(request.family, request.block), runs))
-    warnings = (*plan.warnings, *_measuring_warnings(plan, data, runs))
-    return Advice(source=source, data=data, plan=replace(plan, warnings=warnings), runs=runs)
+    """The plan for data that are there and look like those of a family, after what was found."""
+    request = _request(source, options, data, looks, found.speed)
+    plan = make_plan(request, knowledge(family_prior(request.family, request.block), found.runs))
+    warnings = (*plan.warnings, *_measuring_warnings(plan, data, found.runs))
+    return Advice(
+        source=source,
+        data=data,
+        plan=replace(plan, warnings=warnings),
+        runs=found.runs,
+        trials=found.trials,
+        failures=found.failures,
+    )
 
 
 def _request(
-    source: Source,
-    options: PlanOptions,
-    data: PreparedData,
-    looks: str | None,
-    speed: Speed | None,
+    source: Source, options: PlanOptions, data: PreparedData, looks: str | None, speed: Speed | None
 ) -> PlanRequest:
     facts = replace(facts_of(data, source.words), family=looks)
     return options.request(vocabulary_of(data), facts, speed)
@@ -134,16 +121,14 @@ def _asked(
 
 
 def _tokens(
-    options: PlanOptions, data: PreparedData, family: str | None, found: Measured | None
-) -> Tokenisation:
+    options: PlanOptions, data: PreparedData, family: str | None, found: Measured
+) -> retokenise.Tokenisation:
     """The vocabulary of the answer: the best that was tried; of text a BPE for the budget."""
-    is_tried = found is not None and bool(found.trials)
-    chosen = found.chosen if found is not None and is_tried else given_tokenisation(data)
-    is_text = family in (TEXT, "code")
-    if data.units == "bytes" and (isinstance(chosen, InBpe) or (is_text and not is_tried)):
-        usual = options.usual_vocab(found.speed if found is not None else None)
-        least = chosen.vocab if isinstance(chosen, InBpe) else USUAL_VOCABS[1]
-        return InBpe(vocab=max(usual, least))
+    chosen = found.chosen or retokenise.given_tokenisation(data)
+    is_untried_text = family in (TEXT, "code") and not found.trials
+    if data.units == "bytes" and (isinstance(chosen, retokenise.InBpe) or is_untried_text):
+        least = chosen.vocab if isinstance(chosen, retokenise.InBpe) else USUAL_VOCABS[1]
+        return retokenise.InBpe(vocab=max(options.usual_vocab(found.speed), least))
     return chosen
 
 
@@ -157,18 +142,13 @@ def _measuring_warnings(
     entropy = float(described["unigram_entropy_bits"]) / float(described["bytes_per_token"])
     best = min(run.bits for run in runs)
     if best > LEARNT * entropy:
-        yield (
-            f"the networks learnt next to nothing ({best:.2f} bits per byte, the frequencies of "
-            f"single tokens give {entropy:.2f}), so that the depth is the atlas's"
-        )
+        yield WARNINGS["learnt-nothing"].format(best=best, entropy=entropy)
     largest = max(run.size for run in runs)
     if plan.best.size > FAR * largest:
         can_grow = plan.request.trained_tokens(2 * largest) >= USUAL_TOKENS
         more = "more --minutes-to-measure go further" if can_grow else "the data feed none larger"
-        yield (
-            f"the largest network measured has {largest:,} parameters, "
-            f"{plan.best.size / largest:.0f} times fewer than the budget; {more}"
-        )
+        times = plan.best.size / largest
+        yield WARNINGS["small-ladder"].format(largest=largest, times=times, more=more)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -192,10 +172,7 @@ def check_place(out: Path, names: Sequence[str]) -> None:
     """Refuse a folder of no advice that has something of a name which an advice would replace."""
     there = [name for name in names if (out / name).exists()]
     if there and not (out / ADVICE).is_file():
-        raise ValueError(
-            f"{str(out)!r} holds {there[0]} and no advice, and {there[0]} would be lost; use "
-            "another --out"
-        )
+        raise refusal("lost-in-advice", folder=repr(str(out)), name=there[0])
 
 
 def store(out: Path, advice: Advice, options: PlanOptions, command: str) -> None:
@@ -224,14 +201,12 @@ def read_advice(out: Path) -> tuple[Advice, StoredAdvice]:
     try:
         stored = load_file(StoredAdvice, path, most_bytes=LARGEST_ADVICE)
     except ValueError as problem:
-        raise ValueError(
-            f"{path} holds no advice of this version: {problem}; run archfit advise again"
-        ) from problem
+        raise refusal("no-advice", path=path, problem=problem) from problem
     if (stored.format, stored.archfit) != (FORMAT, __version__):
-        raise ValueError(
-            f"{path} is written by archfit {stored.archfit:.20}, and this is archfit "
-            f"{__version__}; run archfit advise again"
-        )
+        version = f"{stored.archfit:.20}"
+        raise refusal("other-advice", path=path, version=version, own=__version__)
+    found = Measured(
+        trials=stored.trials, runs=stored.runs, failures=stored.failures, speed=stored.speed
+    )
     data = open_prepared(out / stored.data)
-    advice = decided(stored.source, stored.options, data, stored.family, stored.runs, stored.speed)
-    return replace(advice, trials=stored.trials, failures=stored.failures), stored
+    return decided(stored.source, stored.options, data, stored.family, found), stored

@@ -5,18 +5,17 @@ band of depths, or no shape at all, is quoted as such.
 """
 
 import math
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from typing import Any, TypeAlias
 
 from archfit.advise.law import WEIGHTS, IdealShape, ideal_shape
 from archfit.advise.prior import shipped_prior
+from archfit.spec.packed import packed_table
 from archfit.spec.search import bisect_rising
 from archfit.theory.arithmetic import SIZE
 
+TABLE = packed_table("advisers.toml")
 Named: TypeAlias = IdealShape | tuple[float, float] | None  # a shape, a band of depths, or neither
 
 
@@ -55,22 +54,16 @@ class Advice:
 
 def all_advice(facts: NetworkFacts) -> tuple[Advice, ...]:
     """Everybody's answer: the published rules, and the nearest shape in use."""
-    published = (
-        _advice(entry, _named(facts, entry.get("names", {})), _is_seen(facts, entry["range"]))
-        for entry in _table()["adviser"]
-    )
+    published = []
+    for entry in TABLE["adviser"]:
+        named = _named(facts, entry.get("names", {}))
+        published.append(_advice(entry, named, _is_seen(facts, named, entry["range"])))
     return (*published, _shape_in_use(facts))
 
 
 def evidence_against() -> tuple[str, ...]:
     """What speaks against the thesis that a low rank of the input is a bottleneck."""
-    return tuple(_table()["evidence_against"])
-
-
-@cache
-def _table() -> Mapping[str, Any]:
-    file = resources.files("archfit.resources").joinpath("advisers.toml")
-    return tomllib.loads(file.read_text(encoding="utf-8"))
+    return tuple(TABLE["evidence_against"])
 
 
 def _advice(entry: Mapping[str, str], named: Named, in_range: bool) -> Advice:
@@ -100,11 +93,14 @@ def _named(facts: NetworkFacts, names: Mapping[str, Any]) -> Named:
     return None
 
 
-def _is_seen(facts: NetworkFacts, seen: Mapping[str, Any]) -> bool:
-    if "rule" in seen:
-        return RANGE_RULES[seen["rule"]](facts)
-    ends = seen.get("text") or seen["any"]
-    return (facts.is_text or "any" in seen) and _is_in(facts.block_params, ends)
+def _is_seen(facts: NetworkFacts, named: Named, seen: Mapping[str, Sequence[float]]) -> bool:
+    """Whether the network is of the data, and between the ends, that the table says."""
+    shape = named if isinstance(named, IdealShape) else IdealShape(depth=math.nan, width=math.nan)
+    of_data = {"text": facts.is_text, "other": not facts.is_text, "vision": facts.is_vision}
+    sizes = {kind: facts.block_params if of_it else math.nan for kind, of_it in of_data.items()}
+    sizes |= {"any": facts.block_params, "depth": shape.depth, "width": shape.width}
+    sizes |= {"rank": facts.rank_limit, "rank_by_width": facts.rank_limit / shape.width}
+    return all(low <= sizes[name] <= high for name, (low, high) in seen.items())
 
 
 def _shape_in_use(facts: NetworkFacts) -> Advice:
@@ -113,7 +109,7 @@ def _shape_in_use(facts: NetworkFacts) -> Advice:
     def distance(shape: tuple[str, int, int]) -> float:
         return abs(math.log(WEIGHTS * shape[1] * shape[2] ** 2 / facts.block_params))
 
-    name, depth, width = nearest = min(_table()["shapes_in_use"], key=distance)
+    name, depth, width = nearest = min(TABLE["shapes_in_use"], key=distance)
     entry = {"name": "shape in use", "says": f"the proportions of {name}, {depth} x {width}"}
     entry |= {"source": "published configs", "seen_in": "the nearest in size of five"}
     in_range = facts.is_text and distance(nearest) < math.log(2)
@@ -163,31 +159,4 @@ SHAPE_RULES: dict[str, Callable[[NetworkFacts], Named]] = {
     "marin": _marin,
     "depth delusion": _depth_delusion,
     "godey": lambda facts: (1.0, max(1.0, facts.block_params / (WEIGHTS * 1000**2))),
-}
-
-
-def _is_in(number: float, ends: Sequence[float]) -> bool:
-    return ends[0] <= number <= ends[1]
-
-
-def _levine_holds(facts: NetworkFacts) -> bool:
-    """Of the networks that the law was fitted to."""
-    shape = ideal_shape(facts.block_params)
-    is_fitted = _is_in(facts.block_params, (1e6, 6e8)) and _is_in(shape.depth, (6, 48))
-    return is_fitted and facts.rank_limit >= shape.width
-
-
-def _wies_holds(facts: NetworkFacts) -> bool:
-    depth = ideal_shape(facts.block_params, facts.rank_limit).depth
-    is_sized = _is_in(facts.block_params, (5e6, 110e6)) and _is_in(depth, (24, 48))
-    return is_sized and _is_in(facts.rank_limit, (257, 50257))
-
-
-RANGE_RULES: dict[str, Callable[[NetworkFacts], bool]] = {
-    "always": lambda _: True,
-    "levine": _levine_holds,
-    "wies": _wies_holds,
-    "no text": lambda facts: not facts.is_text,
-    "vision": lambda facts: facts.is_vision,
-    "marin": lambda facts: facts.is_text and 512 <= _marin(facts).width <= 8192,
 }

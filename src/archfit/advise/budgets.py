@@ -6,7 +6,6 @@ with all four not below 0, fitted to networks that were timed: those of resource
 those that a ladder has just trained on this machine.
 """
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -15,8 +14,8 @@ from typing import ClassVar, Literal, TypeAlias
 
 from archfit.advise.law import WEIGHTS
 from archfit.spec import lazy_numpy as np
-from archfit.spec.errors import InvalidValue, check_real
-from archfit.spec.files import packed_file
+from archfit.spec.errors import check_real, refusal, refuse_if
+from archfit.spec.packed import packed_table
 from archfit.spec.rates import CHINCHILLA_TOKENS, EPOCHS
 from archfit.spec.run import RunSpec
 
@@ -25,17 +24,7 @@ FLOPS = 6  # a parameter and token, forward and backward; Kaplan et al. 2020
 WEIGHT_BITS = (4, 8, 16, 32)
 SPEEDS = "speeds.toml"
 Kind = Literal["params", "block_params", "flops", "bytes", "tokens"]
-WORDS: dict[Kind, str] = {
-    "params": "{0.amount:,} parameters",
-    "block_params": "{0.amount:,} block parameters",
-    "flops": "{0.amount:.3g} FLOPs at {0.tokens_per_param:g} tokens a parameter",
-    "bytes": "{0.amount:,} bytes at {0.weight_bits} bits a weight",
-    "tokens": f"{{0.amount:,}} tokens, read {EPOCHS} times, {{0.tokens_per_param:g}} a parameter",
-}
-ROOMS: dict[Kind, tuple[str, str]] = {  # what is wrong where no network fits, and the way out
-    "bytes": ("holds no network", "use 1MB or more, and less than an exabyte"),
-    "tokens": ("at {0:g} a parameter feed no network", "use 100K or more"),
-}
+WORDS: dict[Kind, str] = packed_table("advise_sentences.toml")["budgets"]
 # A network that was timed: its depth, width, vocabulary and context, and the seconds of a token.
 Timed: TypeAlias = tuple[float, float, float, float, float]
 
@@ -51,27 +40,24 @@ class Budget:
 
     def __post_init__(self) -> None:
         check_tokens_per_param(self.tokens_per_param)
-        if self.weight_bits not in WEIGHT_BITS:
-            way_out = f"use one of {', '.join(map(str, WEIGHT_BITS))}"
-            raise InvalidValue("weight_bits", self.weight_bits, "is no size of a weight", way_out)
-        is_flops, kind, amount = self.kind == "flops", self.kind, self.amount
-        most = FLOPS * self.tokens_per_param * LARGEST_BUDGET**2 if is_flops else LARGEST_BUDGET
+        kind, amount, each = self.kind, self.amount, self.tokens_per_param
+        known = ", ".join(map(str, WEIGHT_BITS))
+        refuse_if(self.weight_bits not in WEIGHT_BITS, "weight-bits", self.weight_bits, sizes=known)
+        is_flops = kind == "flops"
+        most = FLOPS * each * LARGEST_BUDGET**2
         is_paid = amount <= most if is_flops else self.params <= LARGEST_BUDGET
-        if kind in ROOMS and not (is_paid and self.params >= 1):
-            rule, way_out = ROOMS[kind]
-            raise InvalidValue(kind, amount, rule.format(self.tokens_per_param), way_out)
-        if amount < 1:
-            way_out = f"use {'1e15' if is_flops else '100K'} or more"
-            raise InvalidValue(kind, amount, "buys nothing", way_out)
+        is_network = is_flops or (is_paid and self.params >= 1)
+        refuse_if(kind == "bytes" and not is_network, "no-network-held", amount)
+        refuse_if(kind == "tokens" and not is_network, "no-network-fed", amount, each=f"{each:g}")
+        least = "1e15" if is_flops else "100K"
+        refuse_if(amount < 1, "buys-nothing", amount, kind=kind, least=least)
         if not is_paid:
-            over = "pays for over 10^18 parameters" if is_flops else "is over 10^18"
-            less = f"{most:.3g} or less" if is_flops else "less"
-            raise ValueError(
-                f"{kind}={Decimal(amount):.2e} {over}, more than any law has seen; use {less}"
-            )
+            written = f"{Decimal(amount):.2e}"
+            refuse_if(is_flops, "many-operations", amount=written, most=f"{most:.3g}")
+            raise refusal("many-parameters", kind=kind, amount=written)
 
     def __str__(self) -> str:
-        return WORDS[self.kind].format(self)
+        return WORDS[self.kind].format(self, epochs=EPOCHS)
 
     @property
     def option(self) -> str:
@@ -138,10 +124,8 @@ def fitted_speed(machine: str, networks: Sequence[Timed]) -> Speed:
 @cache
 def known_speed(gpu: str) -> Speed:
     """That of a machine which was measured."""
-    table = tomllib.loads(packed_file(SPEEDS).read_text(encoding="utf-8"))
-    if gpu.lower() not in table:
-        way_out = f"use {', '.join(table)}; or archfit advise, which times the machine it runs on"
-        raise InvalidValue("gpu", gpu, "was not timed", way_out)
+    table = packed_table(SPEEDS)
+    refuse_if(gpu.lower() not in table, "not-timed", gpu, known=", ".join(table))
     entry = table[gpu.lower()]
     timed = [(*sizes, 1 / tokens_a_second) for *sizes, tokens_a_second in entry["networks"]]
     return fitted_speed(entry["name"], timed)
@@ -173,6 +157,5 @@ class TrainingMinutes:
 
 def check_tokens_per_param(tokens: float) -> None:
     """Refuse a rule that no training run follows."""
-    if not 0 < tokens <= 10**6:
-        way_out = f"Chinchilla's rule is {CHINCHILLA_TOKENS}"
-        raise InvalidValue("tokens_per_param", tokens, "is not in (0, 10^6]", way_out)
+    is_followed = 0 < tokens <= 10**6
+    refuse_if(not is_followed, "tokens-per-param", tokens, usual=CHINCHILLA_TOKENS)

@@ -79,13 +79,13 @@ class VocabularyTrial:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
-    """What was trained on the user's data."""
+    """What was trained on the user's data; unless it is said, nothing."""
 
-    trials: tuple[VocabularyTrial, ...]  # the best first
-    chosen: Tokenisation  # of the ladder
-    runs: tuple[LadderRun, ...]
-    failures: tuple[str, ...]  # why some runs failed, each once
-    speed: Speed | None  # of this machine, where enough networks were timed, else of one like it
+    trials: tuple[VocabularyTrial, ...] = ()  # the best first
+    chosen: Tokenisation | None = None  # of the ladder
+    runs: tuple[LadderRun, ...] = ()
+    failures: tuple[str, ...] = ()  # why some runs failed, each once
+    speed: Speed | None = None  # of this machine, if enough networks were timed, else of one alike
 
 
 def _timed(record: RunRecord) -> Timed:
@@ -103,14 +103,13 @@ class Measuring:
     seconds: float
     block: BlockFamily = "gpt2"
     began: float = field(default_factory=time.monotonic)
-    pace: float = 0.0  # seconds that pass for one of a network alone
     failures: dict[str, str] = field(default_factory=dict)
     corpora: dict[str, Corpus] = field(default_factory=dict)  # by the label of the tokens
     train_tokens: dict[str, int] = field(default_factory=dict)  # by the hash of the data
 
     def __post_init__(self) -> None:
         self.scale = self.runner.scale
-        self.pace = PACE[self.scale]
+        self.pace = PACE[self.scale]  # seconds that pass for one of a network alone
         self.speed = known_speed("h200" if self.scale == "small" else "cpu")
         self.numbers = sweep_numbers("atlas", self.scale)  # type: ignore[arg-type]  # a scale
 
@@ -127,7 +126,7 @@ class Measuring:
             self.train_tokens[found.data_hash] = found.train_tokens
             self.corpora[tokens.label] = Corpus(
                 label=tokens.label,
-                kind=str(found.description["kind"]),
+                kind=found.kind,
                 vocab=found.vocab,
                 hash=found.data_hash,
                 folder=str(found.folder.resolve()),
@@ -137,8 +136,7 @@ class Measuring:
     def cells(self, corpus: Corpus, size: int, depths: Sequence[int]) -> list[Cell]:
         """Networks of a size; none where the data would be read too often."""
         numbers = {**self.numbers, "sizes": [size], "depths": list(depths)}
-        wanted = numbers["tokens_a_parameter"] * size
-        if wanted > EPOCHS * self.train_tokens[corpus.hash]:
+        if numbers["tokens_a_parameter"] * size > EPOCHS * self.train_tokens[corpus.hash]:
             return []
         recipe = replace(recipe_of(numbers["recipe"]), block=self.block)
         return list(atlas(numbers, recipe, [corpus]))
@@ -152,10 +150,8 @@ class Measuring:
         if not cells:
             return []
         specs = seeded(cells, [seed])
-        data = {cell.corpus.hash: cell.corpus for cell in cells}
-        wanted = Sweep(
-            name=NAME, scale=self.scale, question=QUESTION, data=tuple(data.values()), specs=specs
-        )
+        data = tuple({cell.corpus.hash: cell.corpus for cell in cells}.values())
+        wanted = Sweep(name=NAME, scale=self.scale, question=QUESTION, data=data, specs=specs)
         opened = open_sweep(self.runner.folder, wanted)
         began, is_new = time.monotonic(), [s for s in specs if not self._record(s)]
         folders = tuple(Path(corpus.folder) for corpus in opened.data)
@@ -173,22 +169,21 @@ class Measuring:
     def _record(self, spec: RunSpec) -> RunRecord | None:
         return read_record(self.runner.folder / spec.name)
 
+    def _begun(self) -> tuple[tuple[RunSpec, ...], tuple[Path, ...]]:
+        """Runs that are there, and their data; runs of other blocks are of another ladder."""
+        if not (self.runner.folder / SWEEP).exists():
+            return (), ()
+        sweep = read_sweep(self.runner.folder / SWEEP)
+        specs = (spec for spec in sweep.specs if spec.architecture.block == self.block)
+        return tuple(specs), tuple(Path(corpus.folder) for corpus in sweep.data)
+
     def finish_begun(self) -> None:
         """Runs that were stopped are finished first, whatever size or vocabulary they are of."""
-        if (self.runner.folder / SWEEP).exists():
-            sweep = read_sweep(self.runner.folder / SWEEP)
-            folders = tuple(Path(corpus.folder) for corpus in sweep.data)
-            self.failures |= self.runner.run(self._of_these_blocks(sweep), folders)
-
-    def _of_these_blocks(self, sweep: Sweep) -> tuple[RunSpec, ...]:
-        """Runs of other blocks are of another ladder."""
-        return tuple(spec for spec in sweep.specs if spec.architecture.block == self.block)
+        self.failures |= self.runner.run(*self._begun())
 
     def records(self) -> list[RunRecord]:
         """Of those that have ended well, here or before."""
-        if not (self.runner.folder / SWEEP).exists():
-            return []
-        return self._finished(self._of_these_blocks(read_sweep(self.runner.folder / SWEEP)))
+        return self._finished(self._begun()[0])
 
     def _finished(self, specs: Iterable[RunSpec]) -> list[RunRecord]:
         found = map(self._record, specs)
@@ -209,12 +204,12 @@ def measured(
     Asked about is a network of `budget` parameters on so many tokens for each.
     """
     measuring.finish_begun()
+    say = measuring.runner.say
     trials = _trials(measuring, tokens) if len(tokens) > 1 else {}
     chosen = min(trials, key=lambda each: trials[each].bits, default=tokens[0])
     if trials:
         best = trials[chosen]
-        tried = f"{best.label} is the best vocabulary tried"
-        measuring.runner.say(f"{tried}: {best.bits:.3f} bits per byte")
+        say(f"{best.label} is the best vocabulary tried: {best.bits:.3f} bits per byte")
     corpus = measuring.corpus(chosen)
     if not trials:  # nothing has been timed yet
         measuring.train(measuring.cells(corpus, TRIAL_SIZES[0], [PILOT_DEPTH]), 0)
@@ -224,7 +219,7 @@ def measured(
 
     def train(rung: Rung) -> list[LadderRun]:
         depths, seconds = ", ".join(map(str, rung.depths)), measuring.takes(cells(rung))
-        measuring.runner.say(f"{rung.size:,} parameters: {depths} layers, about {seconds:.0f} s")
+        say(f"{rung.size:,} parameters: {depths} layers, about {seconds:.0f} s")
         return [_ladder_run(rung.size, each) for each in measuring.train(cells(rung), rung.seed)]
 
     limits = LadderLimits(
@@ -239,9 +234,7 @@ def measured(
     if known.own_runs:
         best_depth = known.outlook(budget, deepest, tokens_per_param).depth
         layers = "layer" if best_depth < 1.5 else "layers"
-        measuring.runner.say(
-            f"{known.own_runs} runs: about {best_depth:.0f} {layers} at the budget"
-        )
+        say(f"{known.own_runs} runs: about {best_depth:.0f} {layers} at the budget")
     timed = [_timed(record) for record in measuring.records()] if runs or trials else []
     is_timed = len(timed) >= LEAST_TIMED
     return Measured(
@@ -258,18 +251,15 @@ def _trials(
 ) -> dict[Tokenisation, VocabularyTrial]:
     """Every vocabulary at the largest small size that can be paid; none if nothing can."""
     for size in reversed(TRIAL_SIZES):
-        cells = {
-            each: measuring.cells(measuring.corpus(each), size, [TRIAL_DEPTH]) for each in tokens
-        }
-        wanted = [cell for some in cells.values() for cell in some]
-        able = sum(map(bool, cells.values()))
+        cells = [measuring.cells(measuring.corpus(each), size, [TRIAL_DEPTH]) for each in tokens]
+        wanted, able = [cell for some in cells for cell in some], sum(map(bool, cells))
         if able > 1 and measuring.takes(wanted) <= TRIAL_SHARE * measuring.left:
             measuring.runner.say(f"{size:,} parameters: {able} vocabularies")
             records = {record.spec.data_hash: record for record in measuring.train(wanted, 0)}
             return {
                 each: _trial(each, record, measuring.train_tokens[record.spec.data_hash])
-                for each, some in cells.items()
-                if some and (record := records.get(some[0].corpus.hash))
+                for each in tokens
+                if (record := records.get(measuring.corpus(each).hash))
             }
     return {}
 
@@ -306,9 +296,8 @@ def _known_runs(measuring: Measuring, corpus: Corpus) -> list[LadderRun]:
     """Runs of an earlier stretch."""
     found = []
     for record in measuring.records():
-        if record.spec.data_hash == corpus.hash:
-            params = record.spec.architecture.params
-            size = min(SIZES, key=lambda each: abs(each - params))
-            if abs(params / size - 1) < NEAR_SIZE:
-                found.append(_ladder_run(size, record))
+        params = record.spec.architecture.params
+        size = min(SIZES, key=lambda each: abs(each - params))
+        if record.spec.data_hash == corpus.hash and abs(params / size - 1) < NEAR_SIZE:
+            found.append(_ladder_run(size, record))
     return found

@@ -7,18 +7,12 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from archfit.advise.budgets import (
-    Budget,
-    Speed,
-    TrainingMinutes,
-    check_tokens_per_param,
-    known_speed,
-)
+from archfit.advise import budgets
 from archfit.advise.law import DEEPEST_TRAINED, WEIGHTS
 from archfit.advise.prior import TEXT, known_families
 from archfit.spec.architecture import BlockFamily, Objective, gated_units
 from archfit.spec.counting import GPT2_STYLE, LLAMA_STYLE, NetworkSizes
-from archfit.spec.errors import InvalidValue, check_at_least, check_choice
+from archfit.spec.errors import check_at_least, check_choice, refusal, refuse_if
 from archfit.spec.rates import CHINCHILLA_TOKENS, EPOCHS
 from archfit.spec.search import bisect_rising
 from archfit.spec.sizes import parse_size
@@ -47,9 +41,7 @@ class VocabularySize:
     def __post_init__(self) -> None:
         check_at_least(2, vocab=self.size)
         check_at_least(1, used_vocab=self.used)
-        if self.used > self.size:
-            rule = f"is above {{vocab}}={self.size}"
-            raise InvalidValue("used_vocab", self.used, rule, "a table has a row for each")
+        refuse_if(self.used > self.size, "more-used-than-rows", self.used, size=self.size)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,7 +67,7 @@ class DataFacts:
 class PlanRequest:
     """Which shape? Every field decides the answer."""
 
-    budget: Budget | TrainingMinutes
+    budget: budgets.Budget | budgets.TrainingMinutes
     vocabulary: VocabularySize | None  # None: patches without a table of tokens
     rank: int | None  # inner size of a factorised embedding; None: a full table
     patch: tuple[int, ...] | None  # sides and channels; None: one token at a position
@@ -92,25 +84,18 @@ class PlanRequest:
     def __post_init__(self) -> None:
         check_choice(get_args(Objective), objective=self.objective)
         check_at_least(1, context=self.context, max_depth=self.max_depth)
-        check_tokens_per_param(self.tokens_per_param)
-        if self.vocabulary is None and self.patch is None:
-            raise ValueError("neither vocabulary nor patch is known; give --vocab or --patch")
+        budgets.check_tokens_per_param(self.tokens_per_param)
+        has_patch, multiple = self.patch is not None, self.multiple_of
+        refuse_if(self.vocabulary is None and not has_patch, "no-vocabulary")
         for name in ("rank", "multiple_of"):
             if getattr(self, name) is not None:
                 check_at_least(1, **{name: getattr(self, name)})
         for side in (*self.patch, self.input_dimensions) if self.patch else ():
             check_at_least(1, patch=side)
-        if self.is_tied and self.patch is not None:
-            raise ValueError("a head cannot be tied to an embedding of patches; leave --tied out")
-        self._check_network()
-
-    def _check_network(self) -> None:
-        if self.objective == "masked" and self.patch is not None:
-            rule = "hides single tokens, and a position has a patch"
-            raise InvalidValue("objective", "masked", rule, "leave {patch} out")
-        if self.block == "llama" and self.multiple_of is not None and self.multiple_of % 2:
-            rule = "is odd, and rotary positions need heads of an even size"
-            raise InvalidValue("multiple_of", self.multiple_of, rule, "use an even {multiple_of}")
+        refuse_if(self.is_tied and has_patch, "tied-to-patches")
+        refuse_if(self.objective == "masked" and has_patch, "masked-in-patches", "masked")
+        is_odd = multiple is not None and multiple % 2 > 0
+        refuse_if(self.block == "llama" and is_odd, "odd-multiple", multiple)
 
     def trained_tokens(self, params: float) -> float:
         """Tokens a parameter: those asked for, or what the data have, read EPOCHS times."""
@@ -129,14 +114,12 @@ class PlanRequest:
     @property
     def limit(self) -> "RankLimit":
         """The narrowest place that the input must pass."""
-        limits = []
-        if self.patch is not None:
-            limits.append(RankLimit(kind="patch", limit=self.input_dimensions))
-        elif self.vocabulary is not None:
-            limits.append(RankLimit(kind="vocabulary", limit=self.vocabulary.used))
-        if self.rank is not None:
-            limits.append(RankLimit(kind="rank", limit=self.rank))
-        return min(limits, key=lambda limit: limit.limit)
+        narrow = RankLimit(kind="patch", limit=self.input_dimensions)
+        if self.patch is None and self.vocabulary is not None:
+            narrow = RankLimit(kind="vocabulary", limit=self.vocabulary.used)
+        if self.rank is None or self.rank >= narrow.limit:
+            return narrow
+        return RankLimit(kind="rank", limit=self.rank)
 
     def sizes(self, depth: float, width: float) -> NetworkSizes:
         """What a network of this depth and width stores, every head with its own keys."""
@@ -204,7 +187,7 @@ class PlanOptions:
         self,
         vocabulary: VocabularySize | None = None,
         data: DataFacts | None = None,
-        speed: Speed | None = None,
+        speed: budgets.Speed | None = None,
     ) -> PlanRequest:
         """What is asked: about prepared data, or about a vocabulary alone.
 
@@ -232,34 +215,31 @@ class PlanOptions:
             objective=self.objective,  # type: ignore[arg-type]  # it checks
         )
 
-    def usual_vocab(self, speed: Speed | None = None) -> int:
+    def usual_vocab(self, speed: budgets.Speed | None = None) -> int:
         """The largest of the usual vocabularies whose embeddings a budget can carry."""
         budget = self._budget(speed)
         if self.block_params is not None:
             return GPT2_VOCAB
-        params = self._usual_size(budget) if isinstance(budget, TrainingMinutes) else budget.params
+        params = budget.params if isinstance(budget, budgets.Budget) else self._usual_size(budget)
         tables = (1 if self.tied else 2) * TABLE_WIDTH * params**TABLE_POWER
         able = [vocab for vocab in USUAL_VOCABS if tables * vocab <= TABLES_SHARE * params]
         return max(able, default=min(USUAL_VOCABS))
 
-    def _usual_size(self, budget: TrainingMinutes) -> float:
+    def _usual_size(self, budget: budgets.TrainingMinutes) -> float:
         """About what a network of USUAL_DEPTH layers could be in that time, its blocks alone."""
-
-        def size(width: float) -> float:
-            return WEIGHTS * USUAL_DEPTH * width**2
 
         def minutes(width: float) -> float:
             shape = {"depth": USUAL_DEPTH, "width": width, "vocab": 0, "context": self.context}
-            return budget.speed.seconds(**shape) * budget.tokens_per_param * size(width) / 60
+            each = budget.speed.seconds(**shape) * budget.tokens_per_param  # for a parameter
+            return each * (WEIGHTS * USUAL_DEPTH * width**2) / 60
 
-        return size(bisect_rising(minutes, budget.minutes, 1e-3, 1e6))
+        return WEIGHTS * USUAL_DEPTH * bisect_rising(minutes, budget.minutes, 1e-3, 1e6) ** 2
 
     def family_of(self, found: str | None) -> str | None:
         """The family that was named, or the one that the data are of."""
         names = {name.lower(): name for name in known_families()}
-        if self.family and self.family.lower() not in (*names, ANY):
-            way_out = f"use {', '.join(names.values())} or {ANY}"
-            raise InvalidValue("family", self.family, "is no family of data that we know", way_out)
+        is_known, known = self.family.lower() in (*names, ANY, ""), ", ".join(names.values())
+        refuse_if(not is_known, "no-family", self.family, known=known, any=ANY)
         return names.get(self.family.lower()) if self.family else found
 
     def _family(self, vocabulary: VocabularySize | None, data: DataFacts | None) -> str | None:
@@ -269,44 +249,34 @@ class PlanOptions:
         is_text = vocabulary is not None and vocabulary.size >= TEXT_VOCAB and not self.patch
         return TEXT if is_text else None
 
-    def _budget(self, speed: Speed | None) -> Budget | TrainingMinutes:
+    def _budget(self, speed: budgets.Speed | None) -> budgets.Budget | budgets.TrainingMinutes:
         given = {name: getattr(self, name) for name in BUDGETS if getattr(self, name) is not None}
         if len(given) != 1:
             named = [f"--{name.replace('_', '-')}" for name in given]
             found = f"{' and '.join(named)} are" if named else "no budget is"
             is_both = named == ["--params", "--tokens"]
             both = "; for both --params and --tokens-per-param, as in 80" if is_both else ""
-            raise ValueError(
-                f"{found} given; give one of --params 125M, --block-params 100M, --flops 1e19, "
-                f"--minutes 30 --gpu h200, --bytes 16MB or --tokens 1B{both}"
-            )
+            raise refusal("one-budget", found=found, both=both)
         if self.minutes is not None:
-            return self._time(speed)
-        if self.gpu:
-            raise InvalidValue("gpu", self.gpu, "says whose minutes", "give --minutes, too")
+            timed = budgets.known_speed(self.gpu) if self.gpu else speed
+            if timed is None:
+                raise refusal("minutes-of-no-machine", f"{self.minutes:g}")
+            each = self.tokens_per_param
+            return budgets.TrainingMinutes(
+                minutes=self.minutes, speed=timed, gpu=self.gpu, tokens_per_param=each
+            )
+        refuse_if(bool(self.gpu), "machine-of-no-minutes", self.gpu)
         ((kind, amount),) = given.items()
         bits = {"weight_bits": self.weight_bits} if kind == "bytes" else {}
         paid: dict[str, Any] = {"kind": kind, "amount": amount} | bits
-        return Budget(**paid, tokens_per_param=self.tokens_per_param)
-
-    def _time(self, speed: Speed | None) -> TrainingMinutes:
-        minutes = self.minutes or 0.0
-        if not self.gpu and speed is None:
-            way_out = "name a machine that was timed, as in --gpu h200 or --gpu cpu"
-            raise InvalidValue("minutes", f"{minutes:g}", "need a machine", way_out)
-        timed = known_speed(self.gpu) if self.gpu or speed is None else speed
-        return TrainingMinutes(
-            minutes=minutes, speed=timed, gpu=self.gpu, tokens_per_param=self.tokens_per_param
-        )
+        return budgets.Budget(**paid, tokens_per_param=self.tokens_per_param)
 
 
 def _sides(text: str) -> tuple[int, ...]:
     try:
         sides = tuple(parse_size(side) for side in text.lower().split("x"))
     except ValueError as problem:
-        raise ValueError(f"--patch {text!r} is not like 16x16x3 or 64 ({problem})") from problem
-    if len(sides) > MOST_SIDES:
-        raise ValueError(
-            f"--patch {text!r} has {len(sides)} sides; use up to {MOST_SIDES}, as in 2x16x16x3"
-        )
+        raise refusal("not-sides", text=repr(text), problem=problem) from problem
+    is_long = len(sides) > MOST_SIDES
+    refuse_if(is_long, "many-sides", text=repr(text), count=len(sides), most=MOST_SIDES)
     return sides

@@ -15,8 +15,10 @@ from archfit.advise.repairs import Repair, repairs_for
 from archfit.advise.shapes import BestShape, RoundedShape, best_shape, cost
 from archfit.spec.counting import Parts, TrainingMemory, training_memory
 from archfit.spec.data_kinds import BYTE_VOCAB
+from archfit.spec.packed import packed_table
 from archfit.spec.rates import CHINCHILLA_TOKENS, EPOCHS, Start, starting_point, training_tokens
 
+WARNINGS = packed_table("advise_sentences.toml")["warnings"]
 BATCH_SEQUENCES = 8  # for which activations are stated
 BEYOND = 1.05  # times the largest network trained: from here on it is said
 
@@ -201,10 +203,8 @@ def _data_warnings(request: PlanRequest, best: BestShape) -> Iterator[str]:
     each = request.trained_tokens(best.params.total)
     if each < usual:
         enough = float(f"{EPOCHS * data.tokens / usual:.2g}")
-        yield (
-            f"few data: {data.tokens:,} tokens, {each:.2g} per parameter at {EPOCHS} epochs, where "
-            f"{usual:g} are usual; they suit about {enough:,.0f} parameters"
-        )
+        told = {"tokens": data.tokens, "each": each, "usual": usual, "enough": enough}
+        yield WARNINGS["few-data"].format(epochs=EPOCHS, **told)
     if data.family and request.family and data.family != request.family:
         yield f"the data look like {data.family}, and the family named is {request.family}"
 

@@ -25,16 +25,15 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 from archfit.fit.evidence_points import Point, points_of
+from archfit.spec.packed import packed_table
 
+WORDS = packed_table("advise_sentences.toml")["redundancy"]
 READING = 0.05  # the numbers are "about": what a reader of the figures could be off
 # The paper's ratios and shares, from no bottleneck on.
 RANK_POINTS = ((1.0, 0.0), (16 / 680, 0.25))  # 5.1, figure 2, 12 layers: r / d_x
 ATTENTION_POINTS = ((1.0, 0.0), (4.0, 0.25), (16.0, 0.45))  # 5.3: H d_a / d_x
 SAME = 1.005  # ratios closer than this are the same
 Ends = tuple[float, float]  # of an interval of shares; 1 where nothing bounds it from above
-RANK_SETTING = "6 layers, width 256, English"
-ATTENTION_SETTING = "3 and 6 layers, 2.65M, English, feed-forward layers of 4 widths"
-T5_SETTING = "6 and 12 layers, 2.65M, English, feed-forward layers of 4 attentions"
 DEPTHS = (2, 6, 8)  # layers that curves of ranks were measured at
 WIDTH = 256  # of the networks of 6 layers
 RANKS = (16, 64)  # of those of 2 and of 8
@@ -107,18 +106,15 @@ def _deep_rank(rank: float, width: float, depth: float, source: str) -> Redundan
     """From the paper's point and, where the ratio is one of ours, our runs at 6 and 8 layers."""
     ratio, (at, share) = rank / width, RANK_POINTS[-1]
     low, high = _paper_ends(ratio, RANK_POINTS)
-    high = min(1.0, share + READING) if high < 1 else high
+    high = share + READING if high < 1 else 1.0
     if depth < PAPER_DEPTH or rank * SAME < PAPER_RANK:
         high = 1.0  # shallower networks and smaller ranks may waste more than the paper's
-    is_ours = ratio * SAME >= OWN_RATIO
-    if is_ours:
+    is_read = _is_same(ratio, at)
+    basis: Basis = "measured in the paper" if is_read else "between measurements of the paper"
+    if ratio * SAME >= OWN_RATIO:
+        basis = "archfit's and the paper's measurements"
         lows, highs = zip(*(_rank_ends(rank, width, known) for known in DEPTHS[1:]), strict=True)
         low, high = min(low, *lows), min(high, *highs)
-    basis: Basis = "between measurements of the paper"
-    if is_ours:
-        basis = "archfit's and the paper's measurements"
-    elif _is_same(ratio, at):
-        basis = "measured in the paper"
     return _redundancy((low, high), basis, source, is_beyond=high == 1)
 
 
@@ -129,16 +125,12 @@ def attention_redundancy(ratio: float, depth: float | None, *, like_t5: bool) ->
     the lower of our end and the paper's to the higher, since they disagree and size, depth or
     length of training may be the reason.
     """
-    points = points_of("attention" if like_t5 else "wide-attention")
-    depths, near = ATTENTION_DEPTHS[like_t5], _nearest(points, ratio)
-    shares = (
-        f"{100 * share:.0f} % at {at:g} times the width" for at, share in ATTENTION_POINTS[1:]
-    )
-    source = (
-        f"Wies et al. 2021 (5.3, 12 to 24 layers, 30M to 70M parameters) found about "
-        f"{' and '.join(shares)} redundant. archfit's own runs "
-        f"({T5_SETTING if like_t5 else ATTENTION_SETTING}): {_amount(near)} at {near.at:.3g} times"
-    )
+    finding = "attention" if like_t5 else "wide-attention"
+    points, depths = points_of(finding), ATTENTION_DEPTHS[like_t5]
+    shares = (f"{100 * part:.0f} % at {at:g} times the width" for at, part in ATTENTION_POINTS[1:])
+    near = _nearest(points, ratio)
+    told = {"shares": " and ".join(shares), "amount": _amount(near), "near": near.at}
+    source = WORDS["attention"].format(runs=WORDS["runs"][finding], **told)
     if ratio < SAME:
         return _redundancy((0.0, 0.0), "no bottleneck", source)
     ours = _ends(ratio, _curve(map(_knot, points)))
@@ -149,8 +141,7 @@ def attention_redundancy(ratio: float, depth: float | None, *, like_t5: bool) ->
         return _redundancy(ours, OWN[is_measured], source, is_beyond=is_beyond)
     paper = _paper_ends(ratio, ATTENTION_POINTS)
     ends = min(ours[0], paper[0]), max(ours[1], paper[1])
-    both: Basis = "archfit's and the paper's measurements"
-    return _redundancy(ends, both, source, is_beyond=is_beyond)
+    return _redundancy(ends, "archfit's and the paper's measurements", source, is_beyond=is_beyond)
 
 
 def _redundancy(ends: Ends, basis: Basis, source: str, *, is_beyond: bool = False) -> Redundancy:
@@ -163,14 +154,9 @@ def _rank_source(ratio: float) -> str:
         f"{_amount(one)} with {one.what.replace(' x ', ' layers of width ')}"
         for one in points_of("rank-and-depth")
     )
-    at, share = RANK_POINTS[-1]
-    near = _nearest(points_of("rank"), ratio)
-    return (
-        f"Wies et al. 2021 (5.1, 12 layers) found about {100 * share:.0f} % of the parameters "
-        f"redundant where the rank is {100 * at:.3g} % of the width. archfit's own runs "
-        f"({RANK_SETTING}): {_amount(near)} at {100 * near.at:.3g} %. It falls with depth: rank 16 "
-        f"cost {', '.join(by_depth)}. At one share of the width rank 64 cost less than rank 16"
-    )
+    near, (at, share) = _nearest(points_of("rank"), ratio), RANK_POINTS[-1]
+    numbers = {"share": 100 * share, "at": 100 * at, "near": 100 * near.at}
+    return str(WORDS["rank"].format(amount=_amount(near), by_depth=", ".join(by_depth), **numbers))
 
 
 def _nearest(curve: tuple[Point, ...], ratio: float) -> Point:
@@ -194,19 +180,15 @@ def _is_same(ratio: float, other: float) -> bool:
 
 def _paper_ends(ratio: float, points: Sequence[tuple[float, float]]) -> Ends:
     """Redundant share of 12 layers and more by two curves between the paper's points."""
-    for at, share in points[1:]:
-        if _is_same(ratio, at):
-            return share - READING, share + READING
-    distance, (last, most) = abs(math.log(ratio)), points[-1]
-    if distance > abs(math.log(last)):
-        return most - READING, 1.0
-    (x0, y0), (x1, y1) = next(
-        pair for pair in itertools.pairwise(points) if distance < abs(math.log(pair[1][0]))
-    )
-    straight = y0 + (y1 - y0) * (ratio - x0) / (x1 - x0)
-    logarithmic = y0 + (y1 - y0) * math.log(ratio / x0) / math.log(x1 / x0)
-    low, high = sorted((straight, logarithmic))
-    return max(0.0, low - READING), high + READING
+    for (x0, y0), (x1, y1) in itertools.pairwise(points):
+        if _is_same(ratio, x1):
+            return y1 - READING, y1 + READING
+        if abs(math.log(ratio)) < abs(math.log(x1)):
+            straight = y0 + (y1 - y0) * (ratio - x0) / (x1 - x0)
+            logarithmic = y0 + (y1 - y0) * math.log(ratio / x0) / math.log(x1 / x0)
+            low, high = sorted((straight, logarithmic))
+            return max(0.0, low - READING), high + READING
+    return points[-1][1] - READING, 1.0
 
 
 def _rank_ends(rank: float, width: float, depth: float) -> Ends:
@@ -227,13 +209,13 @@ def _rank_ends(rank: float, width: float, depth: float) -> Ends:
 
 
 @cache
-def _curves(depth: int) -> tuple[tuple[Knot, ...], ...]:
-    """Of our runs of so many layers: of width 256 at 6, else of each of RANKS."""
+def _curves(depth: int) -> dict[int | None, tuple[Knot, ...]]:
+    """Of our runs of so many layers: of width 256 at 6 (no rank), else of each of RANKS."""
     if depth == 6:  # positions capped too, or tokens alone: intervals hold both
         pairs = zip(points_of("rank"), points_of("rank-of-tokens"), strict=True)
-        return (_curve(_knot(*pair) for pair in pairs),)
-    series = (points_of("rank-or-ratio", f"{depth} layers, rank {rank}") for rank in RANKS)
-    return tuple(_curve(map(_knot, points)) for points in series)
+        return {None: _curve(_knot(*pair) for pair in pairs)}
+    series = {rank: points_of("rank-or-ratio", f"{depth} layers, rank {rank}") for rank in RANKS}
+    return {rank: _curve(map(_knot, points)) for rank, points in series.items()}
 
 
 def _bounds(depth: int, rank: float, width: float) -> Iterator[tuple[Ends, bool]]:
@@ -244,18 +226,13 @@ def _bounds(depth: int, rank: float, width: float) -> Iterator[tuple[Ends, bool]
     for its own.
     """
     ratio = rank / width
-    if depth == 6:
-        (curve,) = _curves(depth)
-        worse, milder = sorted((ratio, min(1.0, rank / WIDTH)))
-        is_own = _is_same(width, WIDTH) and any(_is_same(ratio, knot.at) for knot in curve)
-        yield (_ends(milder, curve)[0], _ends(worse, curve)[1]), is_own
-        return
-    for own, curve in zip(RANKS, _curves(depth), strict=True):
-        low, high = _ends(ratio, curve)
-        if _is_same(rank, own):
-            yield (low, high), any(_is_same(ratio, knot.at) for knot in curve)
-        else:
-            yield ((low, 1.0) if rank < own else (0.0, high)), False
+    for own, curve in _curves(depth).items():
+        worse, milder = sorted((ratio, ratio if own else min(1.0, rank / WIDTH)))
+        low, high = _ends(milder, curve)[0], _ends(worse, curve)[1]
+        is_own = _is_same(rank, own) if own else _is_same(width, WIDTH)
+        if own and not is_own:
+            low, high = (low, 1.0) if rank < own else (0.0, high)
+        yield (low, high), is_own and any(_is_same(ratio, knot.at) for knot in curve)
 
 
 def _knot(*points: Point) -> Knot:

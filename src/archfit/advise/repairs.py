@@ -15,9 +15,11 @@ from archfit.advise.plan_request import ANY, SPELT, PlanRequest, VocabularySize
 from archfit.advise.shapes import BudgetTooSmall, RoundedShape, best_shape
 from archfit.spec.counting import Parts
 from archfit.spec.data_kinds import DATA_KINDS, LARGEST_KMER, LARGEST_VOCAB
+from archfit.spec.packed import packed_table
 from archfit.spec.parts import BYTE_TOKENS, bpe_vocab_for
 from archfit.spec.rates import CHINCHILLA_TOKENS
 
+WORDS = packed_table("advise_sentences.toml")["repairs"]  # of each way
 LETTERS = 100  # an alphabet; more are not letters
 LEAST_POSITIONS = 8  # of a context: what is shorter is hardly a sequence
 
@@ -77,10 +79,7 @@ def _bpe(request: PlanRequest, needed: float) -> Repair | None:
     vocab = bpe_vocab_for(needed)
     if vocab > LARGEST_VOCAB:
         return None
-    rows = VocabularySize(size=vocab, used=vocab - BYTE_TOKENS)
-    change = f"merge bytes into {vocab:,} tokens (BPE)"
-    options = f"--kind text --vocab {vocab} --out bpe-{vocab}"
-    return _prepared(request, rows, "bpe", vocab, change, options)
+    return _prepared(request, "bpe", vocab, VocabularySize(size=vocab, used=vocab - BYTE_TOKENS))
 
 
 def _kmer(request: PlanRequest, needed: float) -> Repair | None:
@@ -90,43 +89,46 @@ def _kmer(request: PlanRequest, needed: float) -> Repair | None:
     size = letters**k + letters + 1
     if letters > LETTERS or k > LARGEST_KMER or size > LARGEST_VOCAB:
         return None
-    change = f"read {k} letters as one token ({letters**k:,} if all occur)"
-    options = f"--kind fasta --kmer {k} --out {k}-mers"
-    rows = VocabularySize(size=size, used=letters**k)
-    return _prepared(request, rows, "k-mer", k, change, options)
+    return _prepared(request, "k-mer", k, VocabularySize(size=size, used=letters**k))
 
 
 def _bins(request: PlanRequest, needed: float) -> Repair | None:
     bins = 1 << math.ceil(math.log2(needed))
     if bins >= 1 << 16:
         return None
-    rows = VocabularySize(size=bins + 1, used=bins + 1)
-    options = f"--kind series --bins {bins} --out bins-{bins}"
-    return _prepared(request, rows, "bins", bins, f"round values to {bins:,} bins", options)
+    return _prepared(request, "bins", bins, VocabularySize(size=bins + 1, used=bins + 1))
+
+
+def _prepared(request: PlanRequest, way: str, size: int, rows: VocabularySize) -> Repair:
+    """The repair that reads the data in another vocabulary, which `data prepare` makes."""
+    data = request.data
+    source, needs = "SOURCE", "SOURCE: the file or folder of your data"
+    if data and data.source:
+        source = data.source
+        alone = f"{source} in the folder you are in: data.json keeps the name alone"
+        needs = "" if data.knows_path else alone
+    repaired = replace(request, vocabulary=rows)
+    return _repaired(repaired, way, size, needs=needs, source=shlex.quote(source))
 
 
 def _convolution(request: PlanRequest, needed: float) -> Repair | None:
     vocabulary = request.vocabulary
     assert vocabulary is not None
     size = max(2, math.ceil(needed / vocabulary.used))
-    change = f"embed {size} tokens at a time by one convolution of stride {size}"
-    ranks = size * vocabulary.size, size * vocabulary.used
-    return _grouped(request, size, ranks, "convolution", change, f"--patch {size}")
+    return _grouped(request, "convolution", size, size * vocabulary.size, size * vocabulary.used)
 
 
 def _pixels(request: PlanRequest, needed: float) -> Repair | None:
-    side = math.ceil(math.sqrt(needed))
-    size, option = side * side, f"--patch {side * side} --patch-encoding scalar"
-    change = f"embed patches of {size} grey levels as numbers ({side} x {side} for a ViT)"
-    return _grouped(request, size, (size, size), "patch", change, option)
+    size = math.ceil(math.sqrt(needed)) ** 2
+    return _grouped(request, "patch", size, size, size)
 
 
 def _grouped(
-    request: PlanRequest, size: int, ranks: tuple[int, int], kind: str, change: str, option: str
+    request: PlanRequest, way: str, size: int, dimensions: int, rank: int
 ) -> Repair | None:
     """Positions of `size` tokens, if a table can predict these and enough fit the context.
 
-    `ranks`: the dimensions that enter the embedding, and those in which groups that occur differ.
+    So many dimensions enter the embedding, and groups that occur differ in `rank` of them.
     """
     assert request.vocabulary is not None
     outputs, context = size * request.vocabulary.size, request.context // size
@@ -136,19 +138,16 @@ def _grouped(
     repaired = replace(
         request,
         vocabulary=VocabularySize(size=outputs, used=outputs),
-        patch=(ranks[0],),
+        patch=(dimensions,),
         context=context,
         is_tied=False,
     )
-    folder = request.data.folder if request.data else "DATA"
-    inner = "" if request.rank is None else f" --embedding-inner {request.rank}"
-    inner += f" --block {request.block}" if request.block != "gpt2" else ""
+    folder = shlex.quote(request.data.folder) if request.data else "DATA"
     needs = "" if request.data else "DATA: what archfit data prepare made of your source"
-    found = _repaired(repaired, kind, size, change, "", needs)
-    shape = f"--depth {found.shape.depth} --width {found.shape.width} --heads {found.shape.heads}"
-    command = f"archfit train --data {shlex.quote(folder)} {option}{inner} {shape}"
-    command += f" --context {context} --out runs"
-    return replace(found, command=command, rank_limit=ranks[1])
+    network = "" if request.rank is None else f" --embedding-inner {request.rank}"
+    network += f" --block {request.block}" if request.block != "gpt2" else ""
+    words = {"folder": folder, "network": network, "side": math.isqrt(size)}
+    return replace(_repaired(repaired, way, size, needs=needs, **words), rank_limit=rank)
 
 
 def _larger_patch(request: PlanRequest, needed: float) -> Repair:
@@ -156,46 +155,25 @@ def _larger_patch(request: PlanRequest, needed: float) -> Repair:
     *sides, channels = request.patch if len(request.patch) > 1 else (*request.patch, 1)
     factor = (needed / request.input_dimensions) ** (1 / len(sides))
     larger = (*(math.ceil(side * factor) for side in sides), channels)[: len(request.patch)]
-    repaired, values = replace(request, patch=larger), math.prod(larger)
-    change = (
-        f"use patches of {_sides(larger)}: {values:,} values (or a stem of convolutions with "
-        "non-linearities, which has no such limit)"
-    )
-    return _repaired(repaired, "patch", values, change, plan_command(repaired))
+    repaired = replace(request, patch=larger)
+    return _repaired(repaired, "larger-patch", math.prod(larger), sides=_sides(larger))
 
 
 def _full_table(request: PlanRequest, needed: float) -> Repair:
-    repaired, size = replace(request, rank=None), math.ceil(needed)
-    change = (
-        f"use a full embedding table in place of a factorised one (or an inner size of {size:,})"
-    )
-    return _repaired(repaired, "full-rank", size, change, plan_command(repaired))
-
-
-def _prepared(
-    request: PlanRequest, rows: VocabularySize, kind: str, size: int, change: str, options: str
-) -> Repair:
-    """The repair that reads the data in another vocabulary, which `data prepare` makes."""
-    data = request.data
-    source = data.source if data else None
-    needs = "SOURCE: the file or folder of your data"
-    if data and source:
-        alone = f"{source} in the folder you are in: data.json keeps the name alone"
-        needs = "" if data.knows_path else alone
-    command = f"archfit data prepare {shlex.quote(source or 'SOURCE')} {options}"
-    return _repaired(replace(request, vocabulary=rows), kind, size, change, command, needs)
+    return _repaired(replace(request, rank=None), "full-rank", math.ceil(needed))
 
 
 def _repaired(
-    request: PlanRequest, kind: str, size: int, change: str, command: str, needs: str = ""
+    request: PlanRequest, way: str, size: int, *, needs: str = "", **words: object
 ) -> Repair:
-    """A repair with the shape that the prior then gives."""
-    found = best_shape(request)
+    """A repair with the shape that the prior then gives; `words` stand in its sentences."""
+    found, about = best_shape(request), WORDS[way]
+    words |= {"size": size, "shape": found.shape, "request": request, "plan": plan_command(request)}
     return Repair(
-        kind=kind,
+        kind=about.get("kind", way),
         size=size,
-        change=change,
-        command=command,
+        change=about["change"].format(**words),
+        command=about["command"].format(**words),
         needs=needs,
         rank_limit=request.limit.limit,
         shape=found.shape,

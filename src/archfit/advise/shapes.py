@@ -80,14 +80,15 @@ def best_shape(request: PlanRequest, knowledge: Knowledge | None = None) -> Best
     known = knowledge or family_prior(request.family, request.block)
     request = replace(request, max_depth=min(request.max_depth, known.deepest))  # rounded, too
     sized, slowness, of_depth = _sized_by_time(request, known)
-    least = _least_width(sized)
+    multiple = sized.multiple_of or 1
+    least = math.ceil(LEAST_WIDTH / multiple) * multiple  # the first of those asked for
     needed = cost(sized, 1, least)
     if needed > sized.budget.params:  # type: ignore[union-attr]
         raise BudgetTooSmall(
             f"the budget of {request.budget} does not pay for one layer of width {least}; use a "
             f"larger budget ({needed:,.0f} parameters), a smaller vocabulary or a smaller --context"
         )
-    deepest, most = _deepest(sized), sized.max_depth
+    deepest, most = _deepest(sized, least), sized.max_depth
     size = _size(sized, min(8.0, deepest, most))
     found = known.outlook(size, deepest, request.trained_tokens(size), slowness, most)
     size = _size(sized, found.depth)  # tables shrink as a network deepens: look once more
@@ -117,15 +118,9 @@ def _size(request: PlanRequest, depth: float) -> float:
     return min(sizes.total, TABLES_AT_MOST * sizes.block_matrices)
 
 
-def _least_width(request: PlanRequest) -> int:
-    """LEAST_WIDTH, or the first of the multiples asked for from there on."""
-    multiple = request.multiple_of or 1
-    return math.ceil(LEAST_WIDTH / multiple) * multiple
-
-
-def _deepest(request: PlanRequest) -> float:
+def _deepest(request: PlanRequest, least: int) -> float:
     """The depth at which the budget leaves a width of twice the depth, and the least one."""
-    least, budget = _least_width(request), request.budget.params  # type: ignore[union-attr]
+    budget = request.budget.params  # type: ignore[union-attr]
 
     def is_narrow(depth: int) -> bool:
         return cost(request, depth, float(max(least, LEAST_RATIO * depth))) > budget
@@ -203,9 +198,13 @@ def _candidates(request: PlanRequest, wanted: float) -> Iterator[tuple[float, Ro
 
 def _widths(request: PlanRequest, ideal: float) -> Iterator[int]:
     """Those that are tried about an ideal one: usual multiples, and where heads of 64 fit into none
-    of these, others that a GPU likes."""
-    budget = request.budget.params  # type: ignore[union-attr]
-    usual = usual_multiple(ideal, budget)
+    of these, others that a GPU likes.
+
+    Usual are even widths for small networks; for others a power of two that the width has often.
+    """
+    is_small = request.budget.params < LARGE  # type: ignore[union-attr]
+    power = 1 << max(0, math.floor(math.log2(max(1.0, ideal / STEPS))))
+    usual = 2 if is_small else max(GPU_MULTIPLE, min(128, power))
     for multiple in {request.multiple_of or usual, request.multiple_of or min(usual, GPU_MULTIPLE)}:
         about, least = math.floor(ideal / multiple), math.ceil(LEAST_WIDTH / multiple)
         for count in range(about - NEIGHBOURS, about + NEIGHBOURS + 2):
@@ -225,14 +224,6 @@ def _oddness(head_dim: int, width: int, budget: float) -> float:
     if head_dim in HEAD_DIMS or width < 2 * USUAL:
         return is_odd
     return UNLIKED_HEADS * (1 + _from_usual(head_dim)) if budget >= LARGE else ODD_HEADS + is_odd
-
-
-def usual_multiple(width: float, budget: float) -> int:
-    """Even widths for small networks; for others a power of two that the width has often."""
-    if budget < LARGE:
-        return 2
-    power = 1 << max(0, math.floor(math.log2(max(1.0, width / STEPS))))
-    return max(GPU_MULTIPLE, min(128, power))
 
 
 def usual_head_dim(width: int, *, is_even: bool = False, is_large: bool = False) -> int:

@@ -1,25 +1,24 @@
 """The data that advice is about: prepared or found, and what is known of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from archfit.advise.plan_request import DataFacts, VocabularySize
 from archfit.data.fasta import Kmers
-from archfit.data.kinds import detect_kind
+from archfit.data.kinds import Report, detect_kind
 from archfit.data.prepare import MANY_FILES, OtherDataError, prepare
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.sources import SAMPLE, DataSettings, guess_kind
 from archfit.spec import files
 from archfit.spec.data_kinds import DATA_KINDS
+from archfit.spec.errors import refusal
 
 FAMILIES = {"text": "text", "images": "pixels", "series": "signal", "abc": "music"}
-LETTERS = ("fasta", "fastq")
 COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
 CODE = frozenset(DATA_KINDS["text"].code)
 DATA = "data"  # the folder of prepared data within that of the advice
 ENERGY = 0.999  # of the co-occurrence that its rank is to hold
-Progress = Callable[[str, int, int], None]  # stage, bytes read, bytes in all
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,32 +44,25 @@ class Source:
         return kept.strip("-") or "data"
 
 
-def prepared_source(source: Source, out: Path, report: Progress) -> PreparedData:
+def prepared_source(source: Source, out: Path, report: Report) -> PreparedData:
     """The data set, found or made in `out`; what cannot be read is said with what it looks like."""
     if source.is_prepared:
         options = ("kind", "vocab", "heldout", "field")
         if said := [name for name in options if getattr(source, name)]:
-            raise ValueError(
-                f"--{said[0]} cannot change {source.words}, which is prepared already; leave it "
-                "out, or give the source"
-            )
+            raise refusal("fixed-source", option=said[0], source=source.words)
         return open_prepared(Path(source.words))
     kind = source.kind or guess_kind(source.words)
     settings = DataSettings(kind=kind, vocab=source.vocab, field=source.field)
     try:
         return prepare(source.words, out, settings, heldout=source.heldout, report=report).data
     except OtherDataError as problem:
-        raise ValueError(
-            f"{out.parent} holds the advice on other data or settings; use another --out"
-        ) from problem
+        raise refusal("other-source", folder=out.parent) from problem
     except ValueError as problem:
         look = detect_kind(source.words)
         if look is None or look.kind == kind or source.words == SAMPLE:
             raise
-        raise ValueError(
-            f"{problem}; {source.words} looks like {look.like}, and was read as {kind}: "
-            f"try --kind {look.kind}"
-        ) from problem
+        words = {"source": source.words, "like": look.like, "kind": kind, "better": look.kind}
+        raise refusal("read-as-other", problem=problem, **words) from problem
 
 
 def vocabulary_of(data: PreparedData) -> VocabularySize:
@@ -80,8 +72,8 @@ def vocabulary_of(data: PreparedData) -> VocabularySize:
 
 def family_of(data: PreparedData, names: Sequence[str]) -> str | None:
     """The family of the atlas that data are of, by their kind, letters and names of files."""
-    kind = data.description["kind"]
-    if kind in LETTERS:
+    kind = data.kind
+    if data.units == "letters":
         vocabulary = data.vocabulary()
         is_dna = isinstance(vocabulary, Kmers) and vocabulary.is_of_nucleotides
         return "DNA" if is_dna else "protein"
@@ -90,27 +82,24 @@ def family_of(data: PreparedData, names: Sequence[str]) -> str | None:
         for name in names
     ]
     is_code = 2 * sum(bool(CODE.intersection(each[-1:])) for each in suffixes) > len(names)
-    return "code" if kind in ("text", "bytes") and is_code else FAMILIES.get(str(kind))
+    return "code" if kind in ("text", "bytes") and is_code else FAMILIES.get(kind)
 
 
 def facts_of(data: PreparedData, source: str | None = None) -> DataFacts:
     """Everything else; `source` is what it was made from, where that is known."""
-    described = data.description
-    files = described.get("input")
-    names = [str(file["name"]) for file in files] if isinstance(files, list) else []
+    described, parts = data.description, data.description.get("input")
+    names = [str(part["name"]) for part in parts] if isinstance(parts, list) else []
     name_alone = names[0] if len(names) == 1 and not MANY_FILES.fullmatch(names[0]) else None
     try:
         ranks = described["cooccurrence"]["normalised"]
         cooccurrence = next(int(rank["rank"]) for rank in ranks if rank["energy"] == ENERGY)
     except (KeyError, TypeError, ValueError, StopIteration) as problem:
-        raise ValueError(
-            f"{data.folder / 'data.json'} has no co-occurrence rank; prepare it again"
-        ) from problem
+        raise refusal("no-rank", file=data.folder / "data.json") from problem
     return DataFacts(
         folder=str(data.folder),
         source=source or name_alone,
         knows_path=source is not None,
-        kind=str(described["kind"]),
+        kind=data.kind,
         family=family_of(data, names),
         tokens=data.train_tokens,
         bytes_per_token=float(described["bytes_per_token"]),
