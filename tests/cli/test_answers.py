@@ -11,7 +11,7 @@ import pytest
 
 from archfit.cli import output
 from archfit.cli.app import COMMANDS
-from archfit.cli.options import all_words
+from archfit.cli.options import WORDS
 from archfit.report.document import Command, Document
 from archfit.report.explorer import server
 from archfit.report.terminal import COLUMNS, LINES, MORE, text_of
@@ -150,7 +150,7 @@ def test_help_has_the_commands_in_three_groups_in_the_order_of_their_use() -> No
     )
     wanted: dict[str, None] = {}
     for verb in COMMANDS:
-        wanted |= dict.fromkeys((all_words()[verb]["panel"], verb.split()[0]))
+        wanted |= dict.fromkeys((WORDS[verb]["panel"], verb.split()[0]))
     assert listed == [*wanted]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from archfit import answers
 from archfit.advise.plan_request import PlanOptions
-from archfit.cli.options import Chart, with_words
+from archfit.cli.options import with_words
 from archfit.cli.output import NAME, bar, manner, say, say_stopped, show
 from archfit.cli.progress import watched
 from archfit.data.sources import SAMPLE
@@ -19,9 +19,12 @@ from archfit.sweep.runner import SweepStopped
 SOME_FAILED = 1  # exit status
 
 
-@with_words("plan", fields_of=PlanOptions)
+@with_words("plan", PlanOptions)
 def plan(
-    tokenizer: Path | None = None, data: Path | None = None, chart: Chart = None, **options: object
+    tokenizer: Path | None = None,
+    data: Path | None = None,
+    chart: Path | None = None,
+    **options: object,
 ) -> None:
     """The shape for a budget and a kind of data, and how sure it is; trains nothing."""
     with bar("reading", of_bytes=True) as reading:
@@ -29,7 +32,7 @@ def plan(
     show(made.document, chart=chart, figure="depths")
 
 
-@with_words("advise", fields_of=(PlanOptions, answers.AdviseOptions), kinds=DATA_KINDS)
+@with_words("advise", PlanOptions, answers.AdviseOptions, kinds=DATA_KINDS)
 def advise(source: str = SAMPLE, out: Path | None = None, **options: object) -> None:
     """The shape for your data: train small networks on it, choose, write a report and a config."""
     silent = manner().is_silent

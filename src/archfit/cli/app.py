@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from archfit.cli.options import all_words, examples, with_words
+from archfit.cli.options import WORDS, examples, with_words
 from archfit.cli.output import NAME, say, say_stopped, show
 from archfit.cli.streams import open_streams
 from archfit.report.document import Document
@@ -24,7 +24,7 @@ PAPERS = (
     "`archfit COMMAND --help` ends with examples."
 )
 COMMANDS = {  # verb: the module and the function that does it
-    verb: words["does"].split(".") for verb, words in all_words().items() if "does" in words
+    verb: words["does"].split(".") for verb, words in WORDS.items() if "does" in words
 }
 ORDER = " ".join(COMMANDS).split()
 GROUPS = {"data": "Turn text, sequences, images or series into tokens; show what a data set holds."}
@@ -94,7 +94,7 @@ def program(words: Sequence[str]) -> typer.Typer:
         group, _, last = verb.rpartition(" ")
         if words and words[0] in known and words[0] not in (group, verb):
             continue
-        panel = all_words()[verb]["panel"]
+        panel = WORDS[verb]["panel"]
         command = getattr(importlib.import_module(f"archfit.cli.{module}"), name)
         if group not in groups:
             groups[group] = typer.Typer(help=GROUPS[group], no_args_is_help=True, cls=_Group)

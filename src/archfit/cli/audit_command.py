@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import typer
 
 from archfit import answers
 from archfit.audit.auditor import AuditResult, audit_model
 from archfit.audit.findings import IDS
 from archfit.audit.zoo import zoo_models
-from archfit.cli.options import Chart, with_words
+from archfit.cli.options import with_words
 from archfit.cli.output import NAME, say, show
 from archfit.report.audit_document import gallery_document
 from archfit.report.page import save_page
@@ -29,7 +31,7 @@ def audit(
     download: bool = False,
     fail_on: list[str] | None = None,
     sort: str = "name",
-    chart: Chart = None,
+    chart: Path | None = None,
 ) -> None:
     """Is this model well shaped? Each finding has its evidence and a fix.
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-import typer
-
-from archfit.cli.options import chosen, with_words
+from archfit.cli.options import with_words
 from archfit.cli.output import bar, manner, print_json, show
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
@@ -14,9 +13,8 @@ from archfit.data.sources import SAMPLE, DataSettings, guess_kind
 from archfit.spec.data_kinds import DATA_KINDS
 
 
-@with_words("data prepare", fields_of=DataSettings, kinds=DATA_KINDS)
+@with_words("data prepare", DataSettings, kinds=DATA_KINDS)
 def prepare(
-    invocation: typer.Context,
     out: Path,
     source: str = SAMPLE,
     kind: str = "",
@@ -25,12 +23,11 @@ def prepare(
     heldout_field: str = "",
     columns: str = "",
     overwrite: bool = False,
-    **_fields: object,
+    **others: Any,
 ) -> None:
     """Turn files into tokens: train.bin, heldout.bin (nanoGPT layout), tokenizer and data.json."""
-    settings = chosen(
-        DataSettings,
-        invocation,
+    settings = DataSettings(
+        **others,
         kind=kind or guess_kind(source),
         field=field or None,
         heldout_field=heldout_field or None,

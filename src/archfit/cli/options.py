@@ -1,11 +1,11 @@
-"""Options that several commands share, each written once, and commands' options as one value."""
+"""The options of commands: their words and types, each written once, and charts that they draw."""
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args
 
 import typer
 from typer.models import ParameterInfo
@@ -16,44 +16,44 @@ from archfit.spec.packed import packed_table
 from archfit.spec.run_options import NAMES_OF_FIELD
 from archfit.spec.sizes import parse_bytes, parse_size
 
-Value = TypeVar("Value")
 Command = TypeVar("Command", bound=Callable[..., None])
+WORDS: dict[str, dict[str, Any]] = packed_table("options.toml")  # of each command
 MOST_SEEDS = 1000
-GENERAL = ("why", "quiet", "as_json")  # options of every command
+GENERAL = tuple(each.name for each in fields(Manner))  # options of every command
+SIZE = Parameter("size", Parameter.KEYWORD_ONLY, default=None, annotation=int | None)
 
 
 def with_words(
-    command: str, fields_of: type | tuple[type, ...] = (), **lists: Iterable[str]
+    command: str, *fields_of: Callable[..., object], **lists: Iterable[str]
 ) -> Callable[[Command], Command]:
     """A command with the options that resources/options.toml lists, in that order.
 
     Type and default of an option are those of the function's parameter of this name, else of the
-    field of `fields_of`, one class or several. `lists` are what a sentence of the table, or the
-    function's own, names in braces.
+    field of a class in `fields_of`; what neither has is a size that may be left out, and a field
+    that holds a number or a word is given as a word. `lists` are what a sentence of the table, or
+    the function's own, names in braces.
     """
-
-    kinds = fields_of if isinstance(fields_of, tuple) else (fields_of,)
+    said = {name: ", ".join(words) for name, words in lists.items()}
 
     def worded(function: Command) -> Command:
-        own = signature(function).parameters
-        filled = [each for kind in kinds for each in fields(kind)]
-        types = {name: hint for kind in kinds for name, hint in get_type_hints(kind).items()}
-        types |= get_type_hints(function, include_extras=True)
-        types |= dict.fromkeys(GENERAL, bool)
-        defaults = {it.name: it.default for it in filled if it.default is not MISSING}
-        defaults |= dict.fromkeys(GENERAL, False) | {name: it.default for name, it in own.items()}
-        said, table = {name: ", ".join(words) for name, words in lists.items()}, all_words()
-        options = {name: it for name, it in table[command].items() if isinstance(it, dict)}
+        makers: list[Callable[..., object]] = [Manner, *fields_of, function]
+        known: dict[str, Parameter] = {}
+        for maker in makers:
+            known |= signature(maker, eval_str=True).parameters
+        options = {name: it for name, it in WORDS[command].items() if isinstance(it, dict)}
+        parameters = []
         for name, words in (options | {name: {} for name in GENERAL}).items():
-            if get_origin(types[name]) is not Annotated:
-                made = _option(words or table["shared"][name], said, is_flag=types[name] is bool)
-                types[name] = Annotated[types[name], made]
-        names = [*(name for name in own if types[name] is typer.Context), *options, *GENERAL]
+            one = known.get(name, SIZE)
+            hint, parts = one.annotation, get_args(one.annotation)
+            if str in parts:
+                hint = str | None if type(None) in parts else str
+            made = _option(words or WORDS["shared"][name], said, is_flag=hint is bool)
+            typed = one.replace(kind=Parameter.KEYWORD_ONLY, annotation=Annotated[hint, made])
+            parameters.append(typed.replace(name=name))
 
         @functools.wraps(function)
         def run(**given: Any) -> None:
-            manner = Manner(**{name: given.pop(name) for name in GENERAL})
-            token = MANNER.set(manner)
+            token = MANNER.set(Manner(**{name: given.pop(name) for name in GENERAL}))
             try:
                 function(**given)
             except InvalidValue as problem:
@@ -61,14 +61,8 @@ def with_words(
             finally:
                 MANNER.reset(token)
 
-        usual = {name: defaults.get(name, Parameter.empty) for name in names}  # each once
-        run.__signature__ = Signature(  # type: ignore[attr-defined]  # typer reads it
-            [
-                Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=types[name])
-                for name, default in usual.items()
-            ]
-        )
-        run.__annotations__ = types
+        run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
         run.__doc__ = (function.__doc__ or "").format(**said)
         return run  # type: ignore[return-value]  # it is called as the command was
 
@@ -77,8 +71,7 @@ def with_words(
 
 def examples(command: str) -> str:
     """What `--help` ends with: lines that can be typed as they stand."""
-    lines = all_words()[command]["examples"]
-    return "\n\n".join(["Examples:", *(f"  {line}" for line in lines)])
+    return "\n\n".join(["Examples:", *(f"  {line}" for line in WORDS[command]["examples"])])
 
 
 def _option_names(problem: InvalidValue, options: Mapping[str, object]) -> dict[str, str]:
@@ -92,16 +85,12 @@ def _option_names(problem: InvalidValue, options: Mapping[str, object]) -> dict[
     return names
 
 
-def all_words() -> dict[str, dict[str, Any]]:
-    """What resources/options.toml says of each command."""
-    return packed_table("options.toml")
-
-
 def _option(words: Mapping[str, str], said: Mapping[str, str], *, is_flag: bool) -> ParameterInfo:
     """What typer reads, of one line of the table; a flag has no value to name."""
     settings: dict[str, Any] = {
         "help": words["help"].format(**said),
         "metavar": words.get("metavar", "" if is_flag else None),
+        "callback": _checked_chart if "draws" in words else None,
     }
     for kind, parse in (("size", parse_size), ("bytes", parse_bytes)):
         if kind in words:
@@ -126,13 +115,6 @@ def _parsed_by(parse: Callable[[str], int]) -> Callable[[str | int], int]:
     return read
 
 
-def chosen(kind: type[Value], invocation: typer.Context, /, **others: object) -> Value:
-    """The options of a command that are fields of `kind` as that value, with `others` over them."""
-    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]  # a dataclass
-    given = {name: value for name, value in invocation.params.items() if name in names}
-    return kind(**(given | others))
-
-
 def _checked_chart(file: Path | None) -> Path | None:
     """The file that a chart goes to; one that cannot be written is refused before any work."""
     if file is not None:
@@ -140,11 +122,3 @@ def _checked_chart(file: Path | None) -> Path | None:
 
         check_chart_file(file)
     return file
-
-
-Chart = Annotated[
-    Path | None,
-    typer.Option(
-        help="Draw a chart: .svg, .png or .html.", metavar="FILE", callback=_checked_chart
-    ),
-]

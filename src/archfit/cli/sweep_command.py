@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
-import typer
-
-from archfit.cli.options import MOST_SEEDS, chosen, with_words
+from archfit.cli.options import MOST_SEEDS, with_words
 from archfit.cli.output import NAME, manner, say, say_beyond_rates, say_stopped, show
 from archfit.cli.progress import watched
 from archfit.data import retokenise
@@ -32,7 +31,7 @@ from archfit.sweep.sweep import SCALES, Corpus, Scale, Sweep, at_neighbouring_ra
 from archfit.sweep.sweep_file import read_sweep_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 SLURM_TASKS = 8
 SOME_FAILED = 1  # exit status
@@ -167,9 +166,8 @@ class SweepRequest:
 LISTS = {"sweeps": ["".join(asked())], "on_a_gpu": [str(WORKERS_ON_A_GPU)]}  # that --help names
 
 
-@with_words("sweep", fields_of=SweepRequest, **LISTS)
+@with_words("sweep", SweepRequest, **LISTS)
 def sweep(
-    invocation: typer.Context,
     which: str,
     out: Path | None = None,
     scale: str = "smoke",
@@ -182,25 +180,32 @@ def sweep(
     wait: bool = True,
     checkpoint_seconds: float = 60.0,
     dry_run: bool = False,
-    **_fields: object,
+    **request: Any,
 ) -> None:
     """Train many networks and compare them. Run the same command again to resume.
 
     Named sweeps, and what they ask: {sweeps}
     """
-    request = chosen(SweepRequest, invocation, data=tuple(data or ()))
+    request |= {"which": which, "scale": scale, "data": tuple(data or ())}
+    wanted = SweepRequest(**request)
     if dry_run:
-        return show(cells_document(request.sweep()))
+        return show(cells_document(wanted.sweep()))
     if out is None:
         raise ValueError("--out is missing; name the folder that the sweep is to have")
-    options = chosen(RunnerOptions, invocation, out=out.resolve(), data_folders=())
+    options = RunnerOptions(
+        out=out.resolve(), device=device, threads=threads, checkpoint_seconds=checkpoint_seconds
+    )
     _check_runner(workers, ray, slurm)
-    opened = open_sweep(out, request.sweep(out))
+    opened = open_sweep(out, wanted.sweep(out))
     if slurm is not None:
         return _write_slurm(slurm, workers or SLURM_TASKS, opened, options)
     say_beyond_rates(opened.specs)
     cells = CellQueue(opened.specs, out)
-    _train(cells, opened, options, invocation)
+    if ray is not None:
+        run: Callable[..., None] = partial(run_on_ray, address=ray)
+    else:
+        run = partial(run_here, slots=usual_slots(device, workers, threads), wait=wait)
+    _train(cells, opened, options, run)
     _show_outcome(cells, opened, out)
     if cells.failed:
         raise SystemExit(SOME_FAILED)
@@ -219,19 +224,14 @@ def _check_runner(workers: int | None, ray: str | None, slurm: Path | None) -> N
 
 
 def _train(
-    cells: CellQueue, opened: Sweep, options: RunnerOptions, invocation: typer.Context
+    cells: CellQueue, opened: Sweep, options: RunnerOptions, run: Callable[..., None]
 ) -> None:
     """Train what is left of a sweep; a signal ends it with results.csv written."""
-    given = invocation.params
     if not cells.all_done:
         options = replace(options, data_folders=_data_there(opened))
     try:
         with watched(silent=manner().is_silent) as watch:
-            if given["ray"] is not None:
-                run_on_ray(cells, options, watch, address=given["ray"])
-            else:
-                slots = usual_slots(options.device, given["workers"], options.threads)
-                run_here(cells, options, slots, watch, wait=given["wait"])
+            run(cells, options, watch=watch)
     except SweepStopped as stopped:
         write_results(options.out, opened)
         say_stopped(f"{stopped}: {cells.left} of {cells.total} runs left")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from archfit import answers
-from archfit.cli.options import Chart, chosen, with_words
+from archfit.cli.options import with_words
 from archfit.cli.output import bar, show
 from archfit.exact.measure import Machine, MeasureOptions
 from archfit.exact.prime_field import WITNESS_PRIME
@@ -64,8 +65,8 @@ def parse_input(text: str) -> tuple[str, object]:
         return key, value
 
 
-@with_words("bounds", fields_of=Shape)
-def bounds(counterexample: bool = False, chart: Chart = None, **shape: Any) -> None:
+@with_words("bounds", Shape)
+def bounds(counterexample: bool = False, chart: Path | None = None, **shape: Any) -> None:
     """Lower and upper bounds on the separation rank of one network, the best pair first.
 
     --chart draws them over depth.
@@ -74,13 +75,13 @@ def bounds(counterexample: bool = False, chart: Chart = None, **shape: Any) -> N
     show(found.document, chart=chart, figure="bounds")
 
 
-@with_words("measure", fields_of=MeasureOptions)
+@with_words("measure", MeasureOptions)
 def measure(
     prime: list[int] | None = None,
     device: str = "cpu",
     limit: float = 10.0,
     claim: str | None = None,
-    chart: Chart = None,
+    chart: Path | None = None,
     **options: Any,
 ) -> None:
     """Measure the separation rank of a small network, in exact arithmetic modulo primes.
@@ -115,17 +116,16 @@ def _claim(name: str, machine: Machine) -> Document:
         return documents.growth_document([machine.measure(case, progress) for case in cases])
 
 
-@with_words("witness", fields_of=WitnessRequest, kinds=KINDS)
+@with_words("witness", WitnessRequest, kinds=KINDS)
 def witness(
-    invocation: typer.Context,
     kind: str = "simplified",
     plan: str | None = None,
     prime: int = WITNESS_PRIME,
-    **_fields: object,
+    **options: Any,
 ) -> None:
     """Build explicit weights that reach a lower bound, and check their separation rank."""
     given = None if plan is None else as_plan(*parse_input(f"plan={plan}"))
-    request = chosen(WitnessRequest, invocation, plan=given)
+    request = WitnessRequest(kind=kind, plan=given, **options)
     check = check_witness(build_witness(request, prime=prime))
     show(witness_document(check))
     if not check.verified:

@@ -8,13 +8,14 @@ import json
 import math
 import os
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from archfit.cli.options import MOST_SEEDS, chosen, with_words
+from archfit.cli.options import MOST_SEEDS, with_words
 from archfit.cli.output import manner, say_beyond_rates, say_stopped, show
 from archfit.cli.progress import run_watchers
 from archfit.data.prepare import prepare as prepare_data
@@ -29,23 +30,19 @@ from archfit.spec.sizes import parse_size
 from archfit.sweep.runner import DEVICES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from archfit.train import TrainSettings
 
 STANDARD_INPUT = Path("-")
+NUMBERS: dict[str, Callable[[str], float]] = {  # options that may be numbers
+    "head": parse_size, "feed_forward": parse_size, "learning_rate": float,
+}  # fmt: skip
 
 
-@with_words("train", fields_of=RunOptions)
+@with_words("train", RunOptions)
 def train(
-    invocation: typer.Context,
     out: Path,
     data: list[Path] | None = None,
     spec: list[Path] | None = None,
-    feed_forward: str | None = None,
-    head: str = "full",
-    attention: str = "softmax",
-    learning_rate: str | None = None,
     tune: bool = False,
     precision: str = "auto",
     seed: int = 0,
@@ -56,12 +53,12 @@ def train(
     checkpoint_seconds: float = 60.0,
     keep_weights: bool = True,
     track: str = "",
-    **_fields: object,
+    **run: Any,
 ) -> None:
     """Train a network. Run the same command again to resume."""
     check_choice(DEVICES, device=device)
     check_choice(("auto", "replicate", "shard"), sharding=sharding)
-    check_choice(tuple(ATTENTIONS), attention=attention)
+    check_choice(tuple(ATTENTIONS), attention=run["attention"])
     check_real(0, math.inf, checkpoint_seconds=checkpoint_seconds)
     check_real(1, MOST_SEEDS, seeds=seeds)
     _use_threads(threads)
@@ -70,39 +67,33 @@ def train(
     datasets = _datasets(data or [], out, is_worker=is_worker)
     from archfit.train import TrainSettings
 
-    settings = chosen(TrainSettings, invocation, code_version=version_line())
+    machine: dict[str, Any] = {"device": device, "sharding": sharding, "keep_weights": keep_weights}
+    machine |= {"checkpoint_seconds": checkpoint_seconds, "code_version": version_line()}
+    settings = TrainSettings(**machine)
     if is_worker:
         from archfit.train.together import serve
 
         # Where nobody hears it any more, standard input ends too, and the run is saved.
         return serve(sys.stdin, lambda it: typer.echo(json.dumps(it)), datasets, out, settings)
-    specs = list(dict.fromkeys(read)) or _asked_for(invocation, datasets[0])  # each once
+    specs = list(dict.fromkeys(read))  # each once
+    if not specs:
+        run["precision"] = _precision(precision, device)
+        specs = _asked_for(run, datasets[0], range(seed, seed + seeds), tune=tune)
     say_beyond_rates(specs)
     return _train_all(specs, datasets[0], out, settings, track=track)
 
 
-def _asked_for(invocation: typer.Context, data: PreparedData) -> list[RunSpec]:
+def _asked_for(
+    options: dict[str, Any], data: PreparedData, seeds: range, *, tune: bool
+) -> list[RunSpec]:
     """The runs that the options describe: every seed, with --tune at three rates."""
-    given = invocation.params
-    wanted = chosen(
-        RunOptions,
-        invocation,
-        precision=_precision(given["precision"], given["device"]),
-        head=_number_or_word(given["head"], parse_size),
-        feed_forward=_number_or_word(given["feed_forward"], parse_size),
-        learning_rate=_number_or_word(given["learning_rate"], float),
-    )
+    for name, number in NUMBERS.items():  # other words are for the run to know
+        with contextlib.suppress(ValueError):
+            options[name] = None if options[name] is None else number(options[name])
+    wanted = RunOptions(**options)
+    rates = wanted.neighbours() if tune else (wanted,)
     made = partial(RunOptions.spec, vocab=data.vocab, data_hash=data.data_hash)
-    rates = wanted.neighbours() if given["tune"] else (wanted,)
-    seeds = range(given["seed"], given["seed"] + given["seeds"])
     return [made(rate, seed=seed) for rate in rates for seed in seeds]
-
-
-def _number_or_word(text: str | None, parse: Callable[[str], float]) -> float | str | None:
-    """A number where it is one; which other words there are, the run knows."""
-    with contextlib.suppress(ValueError):
-        return None if text is None else parse(text)
-    return text
 
 
 def _datasets(folders: list[Path], out: Path, *, is_worker: bool) -> list[PreparedData]:
