@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from archfit.data.shards import atomic_folder
 from archfit.export import formats
 from archfit.spec import Full
+from archfit.spec.errors import refusal
 from archfit.spec.files import TOKENIZER, TOKENIZER_CONFIG
 
 if TYPE_CHECKING:
@@ -34,10 +35,7 @@ def check_replaceable(out: Path) -> None:
     """Refuse a folder that holds more than `write_config` writes: it would be lost."""
     there = sorted(path.name for path in out.iterdir()) if out.is_dir() else []
     if foreign := [name for name in there if name not in formats.EXPORTED_FILES]:
-        raise ValueError(
-            f"{str(out)!r} holds {foreign[0]}, which would be lost; use another --out, or put it "
-            "elsewhere"
-        )
+        raise refusal("advise-over", out=repr(str(out)), name=foreign[0])
 
 
 def write_config(plan: Plan, data: PreparedData, out: Path) -> tuple[Path, ...]:
