@@ -114,16 +114,11 @@ def _gallery_page(asked: Question, values: Json) -> None:
         text = row["columns"][at]
         return 0 if COLUMNS[at] in WORDS else float(text.replace(",", "")), text.casefold()
 
-    cells = audit_document.models_table(models).rows
-    rows: list[Json] = [
-        {
-            "cells": row,
-            "findings": each.findings,
-            "columns": [*row, " ".join(f.id for f in each.findings)],
-        }
-        for each, row in zip(models, cells, strict=True)
-    ]
-    rows = [row for row in rows if find in " ".join(row["columns"]).casefold()]
+    rows: list[Json] = []
+    for each, cells in zip(models, audit_document.models_table(models).rows, strict=True):
+        columns = [*cells, " ".join(found.id for found in each.findings)]
+        if find in " ".join(columns).casefold():
+            rows.append({"cells": cells, "findings": each.findings, "columns": columns})
     known = [row for row in rows if row["columns"][at]]
     unknown = [row for row in rows if not row["columns"][at]]
     values["rows"] = sorted(known, key=key, reverse=bool(fields["down"])) + unknown
