@@ -6,7 +6,7 @@ from pathlib import Path
 from archfit import answers
 from archfit.advise.backtest import ALL_GRIDS
 from archfit.cli.options import with_words
-from archfit.cli.output import manner, show
+from archfit.cli.output import MANNER, show
 from archfit.fit.atlas import Atlas, read_atlas, with_own
 from archfit.fit.fitted import read_folders
 from archfit.report.atlas_document import atlas_document
@@ -33,7 +33,7 @@ def fit(folders: list[Path] | None = None, evidence: bool = False, atlas: bool =
         from archfit.fit.paper_findings import all_findings
         from archfit.report.evidence_document import evidence_document
 
-        document = evidence_document(read_evidence(), all_findings(), rows=manner().as_json)
+        document = evidence_document(read_evidence(), all_findings(), rows=MANNER.get().as_json)
     else:
         document = fit_document(read_folders(folders or []).fits())
     return show(document)
@@ -79,15 +79,9 @@ def _origin(folder: Path) -> Origin:
     if not (folder / SWEEP).exists():
         return Origin(folder=str(folder), labels={})
     sweep = read_sweep(folder / SWEEP)
-    return Origin(
-        folder=str(folder),
-        name=sweep.name,
-        scale=sweep.scale,
-        question=sweep.question,
-        labels={place.hash: place.label for place in sweep.data},
-        planned=len(sweep.specs),
-        kind=sweep.kind,
-    )
+    same = {name: getattr(sweep, name) for name in ("name", "scale", "question", "kind")}
+    labels = {place.hash: place.label for place in sweep.data}
+    return Origin(folder=str(folder), labels=labels, planned=len(sweep.specs), **same)
 
 
 @with_words("backtest", grids=ALL_GRIDS)

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN_LINES = 10.0
 SHOWN_ENDS = 5  # cells that ended last
-HELD = "held"  # somebody else trains it: no news
 
 
 @contextlib.contextmanager
@@ -154,7 +153,6 @@ class SweepLog(SweepWatcher):
         self.cells: CellQueue
         self.running: dict[RunSpec, dict[str, Any]] = {}  # with the last that was heard of it
         self.began = self.last_shown = time.monotonic()
-        self.work_done = 0.0  # floating point operations, of ended cells
 
     def begins(self, cells: CellQueue) -> None:
         """Take the list, and start the clock."""
@@ -171,9 +169,7 @@ class SweepLog(SweepWatcher):
     def ended(self, spec: RunSpec, how: str) -> None:
         """The cell is no longer under way."""
         self.running.pop(spec, None)
-        if how == "finished":
-            self.work_done += spec.training_flops
-        if how != HELD:
+        if how != "held":  # somebody else trains it: no news
             self.tell(spec, how)
 
     def tell(self, spec: RunSpec, how: str) -> None:
@@ -205,7 +201,8 @@ class SweepLog(SweepWatcher):
             spec.training_flops * last["step"] / spec.recipe.steps
             for spec, last in self.running.items()
         )
-        made, seconds = self.work_done + partly, time.monotonic() - self.began
+        done = sum(spec.training_flops for spec in self.cells.done)
+        made, seconds = done + partly, time.monotonic() - self.began
         if not made or seconds < 1:
             return "unknown time"
         everything = [*self.cells.pending, *self.running]
