@@ -10,7 +10,7 @@ from pathlib import Path
 from archfit import answers
 from archfit.advise.plan_request import PlanOptions
 from archfit.cli.options import with_words
-from archfit.cli.output import NAME, bar, manner, say, say_stopped, show
+from archfit.cli.output import MANNER, NAME, bar, say, say_stopped, show
 from archfit.cli.progress import watched
 from archfit.data.sources import SAMPLE
 from archfit.spec.data_kinds import DATA_KINDS
@@ -35,7 +35,7 @@ def plan(
 @with_words("advise", PlanOptions, answers.AdviseOptions, kinds=DATA_KINDS)
 def advise(source: str = SAMPLE, out: Path | None = None, **options: object) -> None:
     """The shape for your data: train small networks on it, choose, write a report and a config."""
-    silent = manner().is_silent
+    silent = MANNER.get().is_silent
     watching = answers.Watching(
         reading=partial(bar, "reading", of_bytes=True),
         training=partial(watched, silent=silent),

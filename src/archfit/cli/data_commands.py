@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from archfit.cli.options import with_words
-from archfit.cli.output import bar, manner, print_json, show
+from archfit.cli.output import MANNER, bar, print_json, show
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.sources import SAMPLE, DataSettings, guess_kind
@@ -53,6 +53,6 @@ def inspect(folder: Path, verify: bool = False) -> None:
 def _show(data: PreparedData, *sentences: str) -> None:
     from archfit.report.sweep_document import data_document
 
-    if manner().as_json:  # also of a data set whose description is damaged
+    if MANNER.get().as_json:  # also of a data set whose description is damaged
         return print_json(data.description)
     return show(data_document(data.description, str(data.folder), *sentences))

@@ -43,12 +43,8 @@ class Manner:
         return self.quiet or self.as_json
 
 
-MANNER: ContextVar[Manner] = ContextVar("MANNER")  # of the command that runs
-
-
-def manner() -> Manner:
-    """How the one who typed the command wants to be answered."""
-    return MANNER.get(Manner())
+# How the one who typed the command that runs wants to be answered.
+MANNER: ContextVar[Manner] = ContextVar("MANNER", default=Manner())  # noqa: B039  # it is frozen
 
 
 def print_json(document: object) -> None:
@@ -76,7 +72,7 @@ def say_stopped(sentence: str) -> None:
 
 def show(document: Document, *, chart: Path | None = None, figure: str = "") -> None:
     """The result in the manner asked for; `figure` of it is drawn to the file `chart`."""
-    asked = manner()
+    asked = MANNER.get()
     if chart is not None and figure:
         from archfit.report.page import save_figure
 
@@ -92,7 +88,7 @@ def show(document: Document, *, chart: Path | None = None, figure: str = "") -> 
 @contextlib.contextmanager
 def bar(first: str, *, of_bytes: bool = False) -> Iterator[Callable[[str, int, int], None]]:
     """What to call with stage, done and total; it moves a bar on a terminal, else nothing."""
-    if not sys.stderr.isatty() or manner().is_silent:
+    if not sys.stderr.isatty() or MANNER.get().is_silent:
         yield lambda _stage, _done, _total: None
         return
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn

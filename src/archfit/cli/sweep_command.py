@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from archfit.cli.options import MOST_SEEDS, with_words
-from archfit.cli.output import NAME, manner, say, say_beyond_rates, say_stopped, show
+from archfit.cli.output import MANNER, NAME, say, say_beyond_rates, say_stopped, show
 from archfit.cli.progress import watched
 from archfit.data import retokenise
 from archfit.data.prepare import prepare as prepare_data
@@ -230,7 +230,7 @@ def _train(
     if not cells.all_done:
         options = replace(options, data_folders=_data_there(opened))
     try:
-        with watched(silent=manner().is_silent) as watch:
+        with watched(silent=MANNER.get().is_silent) as watch:
             run(cells, options, watch=watch)
     except SweepStopped as stopped:
         write_results(options.out, opened)
@@ -243,7 +243,7 @@ def _show_outcome(cells: CellQueue, opened: Sweep, out: Path) -> None:
     from archfit.fit.conclusions import conclusions
     from archfit.fit.fitted import read_folders
 
-    if cells.failed and not manner().is_silent:  # first: a full disk has no room for the table
+    if cells.failed and not MANNER.get().is_silent:  # first: a full disk has no room for the table
         say(f"{NAME}: {counted(len(cells.failed), 'run')} failed")
     results = str(write_results(out, opened))
     try:

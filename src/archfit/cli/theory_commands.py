@@ -18,7 +18,6 @@ from archfit.exact.rank_claims import claims, growth_experiments
 from archfit.exact.witness import check_witness
 from archfit.exact.witness_kinds import KINDS, WitnessRequest, build_witness
 from archfit.report import measure_document as documents
-from archfit.report.measure_document import GROWTH
 from archfit.report.theory_document import quantities_document, quantity_document, witness_document
 from archfit.spec.errors import InvalidValue, check_choice, refusal, refuse_if
 from archfit.spec.sizes import parse_size
@@ -88,12 +87,12 @@ def measure(
 
     --chart draws --claim growth.
     """
-    refuse_if(chart is not None and claim != GROWTH, "measure-chart", chart=chart)
+    refuse_if(chart is not None and claim != documents.GROWTH, "measure-chart", chart=chart)
     if claim is not None:
         is_own = options["depth"] is None and options["width"] is None
         refuse_if(not is_own, "claim-shape", claim=claim)
         machine = Machine(device, limit, tuple(prime or ()))
-        return show(_claim(claim, machine), chart=chart, figure=GROWTH)
+        return show(_claim(claim, machine), chart=chart, figure=documents.GROWTH)
     with bar("evaluating") as progress:
         found = answers.measure(
             device=device, limit=limit, primes=prime or (), progress=progress, **options
@@ -106,9 +105,9 @@ def _claim(name: str, machine: Machine) -> Document:
     if name == LIST:
         return documents.claims_document()
     known = {claim.name: claim for claim in claims()}
-    check_choice((*known, GROWTH, LIST), claim=name)
+    check_choice((*known, documents.GROWTH, LIST), claim=name)
     with bar("evaluating") as progress:
-        if name != GROWTH:
+        if name != documents.GROWTH:
             claim = known[name]
             groups = [[machine.measure(case, progress) for case in group] for group in claim.groups]
             return documents.claim_document(claim, groups)

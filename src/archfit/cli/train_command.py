@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from archfit.cli.options import MOST_SEEDS, with_words
-from archfit.cli.output import manner, say_beyond_rates, say_stopped, show
+from archfit.cli.output import MANNER, say_beyond_rates, say_stopped, show
 from archfit.cli.progress import run_watchers
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
@@ -141,7 +141,7 @@ def _train_all(
     from archfit.train.trackers import trackers
 
     names = tuple(name.strip() for name in track.split(",") if name.strip()) if _leads() else ()
-    silent = manner().is_silent or not _leads()
+    silent = MANNER.get().is_silent or not _leads()
     try:
         with run_watchers(len(specs), silent=silent) as watched, contextlib.ExitStack() as at_end:
             watchers = []
