@@ -35,11 +35,10 @@ def plan(
 @with_words("advise", PlanOptions, answers.AdviseOptions, kinds=DATA_KINDS)
 def advise(source: str = SAMPLE, out: Path | None = None, **options: object) -> None:
     """The shape for your data: train small networks on it, choose, write a report and a config."""
-    silent = MANNER.get().is_silent
     watching = answers.Watching(
         reading=partial(bar, "reading", of_bytes=True),
-        training=partial(watched, silent=silent),
-        say=(lambda _: None) if silent else say,
+        training=watched,
+        say=(lambda _: None) if MANNER.get().is_silent else say,
         warn=say,
         command=shlex.join([NAME, *sys.argv[1:]]),  # as it can be typed again
     )

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from archfit.cli.output import bars_of, say
+from archfit.cli.output import MANNER, bars_of, say
 from archfit.report.sweep_document import clock_words, run_words
 from archfit.report.terminal import visible
 from archfit.sweep.runner import SweepWatcher
@@ -129,9 +129,9 @@ def speed(progress: Progress) -> str:
 
 
 @contextlib.contextmanager
-def watched(*, silent: bool) -> Iterator[SweepWatcher]:
+def watched() -> Iterator[SweepWatcher]:
     """A watcher that shows on stderr how the sweep goes, unless all is silent."""
-    if silent:
+    if MANNER.get().is_silent:
         yield SweepWatcher()
     elif sys.stderr.isatty():
         from rich.console import Console

@@ -230,7 +230,7 @@ def _train(
     if not cells.all_done:
         options = replace(options, data_folders=_data_there(opened))
     try:
-        with watched(silent=MANNER.get().is_silent) as watch:
+        with watched() as watch:
             run(cells, options, watch=watch)
     except SweepStopped as stopped:
         write_results(options.out, opened)

@@ -1,4 +1,4 @@
-"""`archfit train`: one run, or several seeds of it, with progress that a person can read."""
+"""`archfit data` and `archfit train`: token shards, and a run, or several seeds of it, on them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from archfit.cli.options import MOST_SEEDS, with_words
-from archfit.cli.output import MANNER, say_beyond_rates, say_stopped, show
+from archfit.cli.output import MANNER, bar, print_json, say_beyond_rates, say_stopped, show
 from archfit.cli.progress import run_watchers
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
-from archfit.data.sources import SAMPLE, DataSettings
+from archfit.data.sources import SAMPLE, DataSettings, guess_kind
 from archfit.report.version import version_line
 from archfit.spec import RunSpec, load_file
+from archfit.spec.data_kinds import DATA_KINDS
 from archfit.spec.errors import check_at_least, check_choice, check_real, refuse_if
 from archfit.spec.files import LARGEST_SPEC
 from archfit.spec.run_options import ATTENTIONS, RunOptions
@@ -36,6 +37,51 @@ STANDARD_INPUT = Path("-")
 NUMBERS: dict[str, Callable[[str], float]] = {  # options that may be numbers
     "head": parse_size, "feed_forward": parse_size, "learning_rate": float,
 }  # fmt: skip
+
+
+@with_words("data prepare", DataSettings, kinds=DATA_KINDS)
+def prepare(
+    out: Path,
+    source: str = SAMPLE,
+    kind: str = "",
+    heldout: str = "",
+    field: str = "",
+    heldout_field: str = "",
+    columns: str = "",
+    overwrite: bool = False,
+    **others: Any,
+) -> None:
+    """Turn files into tokens: train.bin, heldout.bin (nanoGPT layout), tokenizer and data.json."""
+    settings = DataSettings(
+        **others,
+        kind=kind or guess_kind(source),
+        field=field or None,
+        heldout_field=heldout_field or None,
+        columns=tuple(name.strip() for name in columns.split(",") if name.strip()),
+    )
+    with bar("reading", of_bytes=True) as report:
+        outcome = prepare_data(
+            source, out, settings, heldout=heldout or None, overwrite=overwrite, report=report
+        )
+    there = "It was there already, made from this source with these settings."
+    _show(outcome.data, *[there] * outcome.already_there)
+
+
+@with_words("data inspect")
+def inspect(folder: Path, verify: bool = False) -> None:
+    """Show what a prepared data set holds."""
+    data = open_prepared(folder)
+    if verify:
+        data.verify()
+    _show(data, *["All files are as they were written: their hashes agree."] * verify)
+
+
+def _show(data: PreparedData, *sentences: str) -> None:
+    from archfit.report.sweep_document import data_document
+
+    if MANNER.get().as_json:  # also of a data set whose description is damaged
+        return print_json(data.description)
+    return show(data_document(data.description, str(data.folder), *sentences))
 
 
 @with_words("train", RunOptions)
