@@ -132,8 +132,7 @@ class AdviseOptions:
         if self.minutes_to_measure is not None:
             check_real(0.1, 1e5, minutes_to_measure=self.minutes_to_measure)
         check_choice(DEVICES, device=self.device)
-        if self.workers is not None:
-            check_at_least(1, workers=self.workers)
+        check_at_least(1, workers=1 if self.workers is None else self.workers)
 
     def source(self, words: str) -> Source:
         """The data that these words name."""

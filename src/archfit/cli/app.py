@@ -1,7 +1,6 @@
 """The `archfit` program: its verbs, and what happens when something goes wrong."""
 
 import contextlib
-import importlib
 import importlib.util
 import os
 import sys
@@ -11,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from archfit.cli.options import WORDS, examples, with_words
+from archfit.cli.options import WORDS, with_words
 from archfit.cli.output import NAME, say, say_stopped, show
 from archfit.cli.streams import open_streams
 from archfit.report.document import Document
@@ -94,14 +93,16 @@ def program(words: Sequence[str]) -> typer.Typer:
         group, _, last = verb.rpartition(" ")
         if words and words[0] in known and words[0] not in (group, verb):
             continue
-        panel = WORDS[verb]["panel"]
+        panel, examples = WORDS[verb]["panel"], (f"  {line}" for line in WORDS[verb]["examples"])
         command = getattr(importlib.import_module(f"archfit.cli.{module}"), name)
         if group not in groups:
             groups[group] = typer.Typer(help=GROUPS[group], no_args_is_help=True, cls=_Group)
             app.add_typer(groups[group], name=group, rich_help_panel=panel)
-        groups[group].command(
-            last, cls=_Command, epilog=examples(verb), rich_help_panel=None if group else panel
-        )(command)
+        epilog = "\n\n".join(("Examples:", *examples))
+        add = groups[group].command(
+            last, cls=_Command, epilog=epilog, rich_help_panel=None if group else panel
+        )
+        add(command)
     return app
 
 

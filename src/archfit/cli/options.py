@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
 import typer
-from typer.models import ParameterInfo
 
 from archfit.cli.output import MANNER, Manner
 from archfit.spec.errors import InvalidValue
@@ -69,11 +68,6 @@ def with_words(
     return worded
 
 
-def examples(command: str) -> str:
-    """What `--help` ends with: lines that can be typed as they stand."""
-    return "\n\n".join(["Examples:", *(f"  {line}" for line in WORDS[command]["examples"])])
-
-
 def _option_names(problem: InvalidValue, options: Mapping[str, object]) -> dict[str, str]:
     """Which option stands for each field; where several may, that of the refused value."""
     names = {}
@@ -85,7 +79,7 @@ def _option_names(problem: InvalidValue, options: Mapping[str, object]) -> dict[
     return names
 
 
-def _option(words: Mapping[str, str], said: Mapping[str, str], *, is_flag: bool) -> ParameterInfo:
+def _option(words: Mapping[str, str], said: Mapping[str, str], *, is_flag: bool) -> Any:
     """What typer reads, of one line of the table; a flag has no value to name."""
     settings: dict[str, Any] = {
         "help": words["help"].format(**said),
@@ -96,11 +90,9 @@ def _option(words: Mapping[str, str], said: Mapping[str, str], *, is_flag: bool)
         if kind in words:
             settings |= {"parser": _parsed_by(parse), "metavar": words[kind]}
     if "argument" in words:
-        argument: ParameterInfo = typer.Argument(**settings)
-        return argument
+        return typer.Argument(**settings)
     names = [words["name"]] if "name" in words else []
-    option: ParameterInfo = typer.Option(*names, rich_help_panel=words.get("panel"), **settings)
-    return option
+    return typer.Option(*names, rich_help_panel=words.get("panel"), **settings)
 
 
 def _parsed_by(parse: Callable[[str], int]) -> Callable[[str | int], int]:

@@ -20,8 +20,7 @@ from archfit.spec.rates import beyond_rates
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from rich.progress import Progress as Bars
-    from rich.progress import ProgressColumn
+    from rich.progress import Progress, ProgressColumn
 
     from archfit.report.document import Document
     from archfit.spec import RunSpec
@@ -102,12 +101,12 @@ def bar(first: str, *, of_bytes: bool = False) -> Iterator[Callable[[str, int, i
         )
 
 
-def bars_of(*columns: ProgressColumn) -> Bars:
+def bars_of(*columns: ProgressColumn) -> Progress:
     """Bars with these columns, drawn on stderr and gone when all is done."""
     from rich.console import Console
-    from rich.progress import Progress as Bars
+    from rich.progress import Progress
 
-    return Bars(*columns, console=Console(stderr=True), transient=True)
+    return Progress(*columns, console=Console(stderr=True), transient=True)
 
 
 def say_beyond_rates(specs: Iterable[RunSpec]) -> None:

@@ -125,15 +125,14 @@ class SweepRequest:
         if len(given) != 1 or not takes_several:
             return as_given
         (data,) = given
-        if wanted == "as given and grouped":  # text as BPE, sequences as k-mers, others as they are
-            if data.kind != "text" and data.units != "letters":
-                return [("as given", data, AsGiven())]
-            wanted = numbers["groups"]
+        found: tuple[Tokenisation, ...] = (AsGiven(),)
         if wanted == "as given and larger":
-            larger = retokenise.larger_vocabularies(data, at_least=numbers["width"])
-            return [(tokens.label, data, tokens) for tokens in (AsGiven(), *larger)]
-        possible = retokenise.possible_vocabularies(data, wanted)
-        return [(tokens.label, data, tokens) for tokens in possible]
+            found += retokenise.larger_vocabularies(data, at_least=numbers["width"])
+        elif wanted != "as given and grouped":
+            found = retokenise.possible_vocabularies(data, wanted)
+        elif data.kind == "text" or data.units == "letters":  # as BPE or k-mers, others as they are
+            found = retokenise.possible_vocabularies(data, numbers["groups"])
+        return [(tokens.label, data, tokens) for tokens in found]
 
     def _check_is_not_said_by_the_file(self) -> None:
         """Refuse what would change nothing: a file says all of it."""
@@ -148,9 +147,8 @@ class SweepRequest:
         """Refuse data under the name of a kind that was trained on others."""
         if self.kind is None:
             return
-        if self.which not in ATLAS:
-            names = ", ".join(ATLAS)
-            raise refusal("sweep-kind", kind=self.kind, names=names, name=self.which)
+        words = {"kind": self.kind, "names": ", ".join(ATLAS), "name": self.which}
+        refuse_if(self.which not in ATLAS, "sweep-kind", **words)
         check_kind_name(self.kind)
         atlas = read_atlas()
         known = {run.spec.data_hash for run in atlas.runs if run.kind == self.kind}
@@ -214,8 +212,7 @@ def sweep(
 
 def _check_runner(workers: int | None, ray: str | None, slurm: Path | None) -> None:
     """Refuse before anything is prepared what could not be done after it."""
-    if workers is not None:
-        check_at_least(1, workers=workers)
+    check_at_least(1, workers=1 if workers is None else workers)
     if ray is not None and (slurm is not None or workers is not None):
         other = "--slurm" if slurm is not None else "--workers"
         raise ValueError(f"--ray {ray} and {other} cannot both say who trains; leave one out")

@@ -21,6 +21,7 @@ from archfit.cli.progress import run_watchers
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.sources import SAMPLE, DataSettings, guess_kind
+from archfit.report.sweep_document import data_document, runs_document
 from archfit.report.version import version_line
 from archfit.spec import RunSpec, load_file
 from archfit.spec.data_kinds import DATA_KINDS
@@ -77,8 +78,6 @@ def inspect(folder: Path, verify: bool = False) -> None:
 
 
 def _show(data: PreparedData, *sentences: str) -> None:
-    from archfit.report.sweep_document import data_document
-
     if MANNER.get().as_json:  # also of a data set whose description is damaged
         return print_json(data.description)
     return show(data_document(data.description, str(data.folder), *sentences))
@@ -158,8 +157,7 @@ def _use_threads(wanted: int | None) -> None:
     refuse_if(importlib.util.find_spec("torch") is None, "no-torch")
     import torch
 
-    if wanted is not None:
-        check_at_least(1, threads=wanted)
+    check_at_least(1, threads=1 if wanted is None else wanted)
     if wanted is not None or "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(wanted or 1)
 
@@ -186,8 +184,9 @@ def _train_all(
     from archfit.train import Stopped, Watchers, train_together
     from archfit.train.trackers import trackers
 
-    names = tuple(name.strip() for name in track.split(",") if name.strip()) if _leads() else ()
-    silent = MANNER.get().is_silent or not _leads()
+    leads = os.environ.get("RANK", "0") == "0"  # of torchrun's processes this one speaks
+    names = tuple(name.strip() for name in track.split(",") if name.strip()) if leads else ()
+    silent = MANNER.get().is_silent or not leads
     try:
         with run_watchers(len(specs), silent=silent) as watched, contextlib.ExitStack() as at_end:
             watchers = []
@@ -198,15 +197,8 @@ def _train_all(
                 watchers.append(Watchers(watcher, *mirrors))
             records = train_together(specs, data, out, settings, watchers)
     except Stopped as stopped:  # said when the bars are gone
-        if _leads():
+        if leads:
             say_stopped(f"{stopped}")
         raise SystemExit(128 + stopped.signal_number) from stopped
-    if _leads():
-        from archfit.report.sweep_document import runs_document
-
+    if leads:
         show(runs_document(records, str(out)))
-
-
-def _leads() -> bool:
-    """Whether this is the one of torchrun's processes that speaks."""
-    return os.environ.get("RANK", "0") == "0"
