@@ -216,13 +216,14 @@ def advise(
 def _written(found: Advice, options: PlanOptions, folder: Path, command: str) -> Answer[Advice]:
     """The advice with its files, and a document that names them."""
     from archfit.advise.advice import store
-    from archfit.journey import advice_of, write_config
+    from archfit.journey import write_config
+    from archfit.report.advice_document import advice_document
     from archfit.report.fit_document import page_document
     from archfit.report.page import save_report
 
     store(folder, found, options, command)  # first: it says whose the other files are
     files = [str(file) for file in write_config(found.plan, found.data, folder / MODEL)]
-    document, page = advice_of(found, command=command), folder / REPORT
+    document, page = advice_document(found, command=command), folder / REPORT
     written, told = None, f"The report: {page}; the config: {files[0]}."
     if find_spec("altair") is None:  # a bare checkout, where nothing can be drawn
         told = f"The config: {files[0]}. No report is drawn: pip install altair vl-convert-python."

@@ -1,4 +1,4 @@
-"""The end of the journey: advice as a document, and its shape as a Hugging Face config."""
+"""The end of the journey: the shape of an advice as a config, with the tokenizer of its data."""
 
 from __future__ import annotations
 
@@ -13,22 +13,8 @@ from archfit.spec.errors import refusal
 from archfit.spec.files import TOKENIZER, TOKENIZER_CONFIG
 
 if TYPE_CHECKING:
-    from archfit.advise.advice import Advice
     from archfit.advise.planner import Plan
     from archfit.data.prepared import PreparedData
-    from archfit.report.document import Document
-
-
-def advice_of(advice: Advice, *, command: str) -> Document:
-    """What is said about a source; `command` is what was typed."""
-    from archfit.data.sources import is_sample
-    from archfit.report.advice_document import advice_document
-    from archfit.report.version import version_line
-
-    source = advice.source.words
-    name = Path(source).name or Path(source).resolve().name
-    name = "the English sample" if is_sample(source) else name
-    return advice_document(advice, name=name, command=command, version=version_line())
 
 
 def check_replaceable(out: Path) -> None:

@@ -66,10 +66,10 @@ def _report(folders: list[Path], out: Path) -> Document:
     if advices:
         refuse_if(len(folders) > 1, "report-advice", folder=advices[0])
         from archfit.advise.advice import read_advice
-        from archfit.journey import advice_of
+        from archfit.report.advice_document import advice_document
 
         advice, stored = read_advice(advices[0])
-        return advice_of(advice, command=stored.command)
+        return advice_document(advice, command=stored.command)
     runs, origins = read_folders(folders), [_origin(folder) for folder in folders]
     return sweep_report(runs.fits(), runs.records, origins, out.name, version_line())
 
