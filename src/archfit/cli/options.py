@@ -28,9 +28,9 @@ def with_words(
     """A command with the options that resources/options.toml lists, in that order.
 
     Type and default of an option are those of the function's parameter of this name, else of the
-    field of a class in `fields_of`; what neither has is a size that may be left out, and a field
-    that holds a number or a word is given as a word. `lists` are what a sentence of the table, or
-    the function's own, names in braces.
+    field of a class in `fields_of`; what neither has is a size that may be left out, and what may
+    be a number or one of some words is given as a word. `lists` are what a sentence of the table,
+    or the function's own, names in braces.
     """
     said = {name: ", ".join(words) for name, words in lists.items()}
 
@@ -44,7 +44,7 @@ def with_words(
         for name, words in (options | {name: {} for name in GENERAL}).items():
             one = known.get(name, SIZE)
             hint, parts = one.annotation, get_args(one.annotation)
-            if str in parts:
+            if any(part is str or isinstance(part, str) for part in parts):
                 hint = str | None if type(None) in parts else str
             made = _option(words or WORDS["shared"][name], said, is_flag=hint is bool)
             typed = one.replace(kind=Parameter.KEYWORD_ONLY, annotation=Annotated[hint, made])

@@ -166,9 +166,7 @@ LISTS = {"sweeps": ["".join(asked())], "on_a_gpu": [str(WORKERS_ON_A_GPU)]}  # t
 
 @with_words("sweep", SweepRequest, **LISTS)
 def sweep(
-    which: str,
     out: Path | None = None,
-    scale: str = "smoke",
     data: list[Path] | None = None,
     workers: int | None = None,
     threads: int = 1,
@@ -184,8 +182,7 @@ def sweep(
 
     Named sweeps, and what they ask: {sweeps}
     """
-    request |= {"which": which, "scale": scale, "data": tuple(data or ())}
-    wanted = SweepRequest(**request)
+    wanted = SweepRequest(**request, data=tuple(data or ()))
     if dry_run:
         return show(cells_document(wanted.sweep()))
     if out is None:
