@@ -21,16 +21,10 @@ from archfit.report.document import Document
 from archfit.report.version import version_line
 from archfit.spec.errors import one_line, refuse_if
 
-QUESTION = "Which Transformer architecture fits my data?"
-PAPERS = (
-    "The papers: Levine et al. 2020, arXiv:2006.12467, and Wies et al. 2021, arXiv:2105.03928. "
-    "`archfit COMMAND --help` ends with examples."
-)
 COMMANDS = {  # verb: the module and the function that does it
     verb: words["does"].split(".") for verb, words in WORDS.items() if "does" in words
 }
 ORDER = " ".join(COMMANDS).split()
-GROUPS = {"data": "Turn text, sequences, images or series into tokens; show what a data set holds."}
 
 # typer carries its own copy of click from 0.20 on and uses the real one before;
 # the parent of its public BadParameter is "the command line was wrong" in both.
@@ -90,8 +84,8 @@ def program(words: Sequence[str]) -> typer.Typer:
     """
     app = typer.Typer(
         name=NAME,
-        help=QUESTION,
-        epilog=PAPERS,
+        help=WORDS["archfit"]["help"],
+        epilog=WORDS["archfit"]["epilog"],
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -106,7 +100,7 @@ def program(words: Sequence[str]) -> typer.Typer:
         panel, examples = WORDS[verb]["panel"], (f"  {line}" for line in WORDS[verb]["examples"])
         command = getattr(importlib.import_module(f"archfit.cli.{module}"), name)
         if group not in groups:
-            groups[group] = typer.Typer(help=GROUPS[group], no_args_is_help=True, cls=_Group)
+            groups[group] = typer.Typer(help=WORDS[group]["help"], no_args_is_help=True, cls=_Group)
             app.add_typer(groups[group], name=group, rich_help_panel=panel)
         epilog = "\n\n".join(("Examples:", *examples))
         add = groups[group].command(

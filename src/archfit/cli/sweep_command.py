@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
 from archfit.cli.options import MOST_SEEDS, with_words
 from archfit.cli.output import MANNER, NAME, say, say_beyond_rates, say_stopped, show
@@ -29,9 +30,6 @@ from archfit.sweep.named import ATLAS, NAMED, asked, counted_corpora, named_swee
 from archfit.sweep.runner import CellQueue, RunnerOptions, SweepStopped
 from archfit.sweep.sweep import SCALES, Corpus, Scale, Sweep, at_neighbouring_rates, used_corpora
 from archfit.sweep.sweep_file import read_sweep_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
 
 SLURM_TASKS = 8
 SOME_FAILED = 1  # exit status

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -18,15 +18,13 @@ from archfit.exact.rank_claims import claims, growth_experiments
 from archfit.exact.witness import check_witness
 from archfit.exact.witness_kinds import KINDS, WitnessRequest, build_witness
 from archfit.report import measure_document as documents
+from archfit.report.document import Document
 from archfit.report.theory_document import quantities_document, quantity_document, witness_document
 from archfit.spec.errors import InvalidValue, check_choice, refusal, refuse_if
 from archfit.spec.sizes import parse_size
 from archfit.theory.catalogue import as_plan, quantity
 from archfit.theory.counterexample import refute_formula
 from archfit.theory.shape import Shape
-
-if TYPE_CHECKING:
-    from archfit.report.document import Document
 
 LIST = "list"  # of claims
 FAILED = 1  # exit status of a witness that is not what was promised

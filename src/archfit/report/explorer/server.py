@@ -27,7 +27,6 @@ from archfit.spec.errors import refusal, refuse_if
 MOST_CONNECTIONS = 512
 REMEMBERED = 128  # answers, of at most about 250 kB
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-ONE_CORE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # for each process that answers
 HEADERS: dict[str, str] = written("pages")["headers"]
 FOR_A_DAY = {"cache-control": "public, max-age=86400"}
 
@@ -156,11 +155,8 @@ def application(explorer: Explorer, hosts: Sequence[str]) -> Starlette:
 
 
 def _refused(request: Request, problem: HTTPException) -> Response:
-    sentences = {
-        404: f"nothing is here; pages are /, /audit, /gallery, /atlas, and the API is in {ADDRESS}",
-        405: f"{request.method[:20]} is not for this address; its description is in {ADDRESS}",
-    }
-    sentence = sentences.get(problem.status_code, problem.detail)
+    name = {404: "explorer.nowhere", 405: "explorer.method"}.get(problem.status_code)
+    sentence = said(name, request.method[:20], ADDRESS) if name else problem.detail
     response = api.refusal(request.scope["path"], problem.status_code, sentence)
     response.headers.update(problem.headers or {})
     return response
@@ -217,7 +213,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 def serve(listener: socket.socket, announce: Callable[[], None]) -> None:
     """Answer on this socket until Ctrl-C."""
-    os.environ.update(ONE_CORE)
+    os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")  # of each that answers
     host = listener.getsockname()[0]
     is_local = host == "::1" or host.startswith("127.")
     config = uvicorn.Config(
