@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from archfit.cli import output
+from archfit.cli import shared
 from archfit.cli.app import COMMANDS
-from archfit.cli.options import WORDS
+from archfit.cli.shared import WORDS
 from archfit.report.document import Command, Document
 from archfit.report.explorer import server
 from archfit.report.terminal import COLUMNS, LINES, MORE, text_of
@@ -87,7 +87,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Document]]:
         listener.close()
         ready()
 
-    monkeypatch.setattr(output, "text_of", noting)
+    monkeypatch.setattr(shared, "text_of", noting)
     monkeypatch.setattr(server, "serve", answering)
     return documents  # type: ignore[return-value]  # pytest takes a value, too
 

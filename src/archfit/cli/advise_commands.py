@@ -9,9 +9,8 @@ from pathlib import Path
 
 from archfit import answers
 from archfit.advise.plan_request import PlanOptions
-from archfit.cli.options import with_words
-from archfit.cli.output import MANNER, NAME, bar, say, say_stopped, show
 from archfit.cli.progress import watched
+from archfit.cli.shared import MANNER, NAME, bar, say, say_stopped, show, with_words
 from archfit.data.sources import SAMPLE
 from archfit.spec.data_kinds import DATA_KINDS
 from archfit.sweep.runner import SweepStopped

@@ -15,8 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from archfit.cli.options import WORDS, with_words
-from archfit.cli.output import NAME, say, say_stopped, show
+from archfit.cli.shared import NAME, WORDS, say, say_stopped, show, with_words
 from archfit.report.document import Document
 from archfit.report.version import version_line
 from archfit.spec.errors import one_line, refuse_if

@@ -11,8 +11,7 @@ from archfit import answers
 from archfit.audit.auditor import AuditResult, audit_model
 from archfit.audit.findings import IDS
 from archfit.audit.zoo import zoo_models
-from archfit.cli.options import with_words
-from archfit.cli.output import NAME, say, show
+from archfit.cli.shared import NAME, say, show, with_words
 from archfit.report.audit_document import gallery_document
 from archfit.report.page import save_page
 from archfit.report.version import version_line

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from archfit.advise.budgets import check_tokens_per_param
-from archfit.cli.options import with_words
-from archfit.cli.output import show
+from archfit.cli.shared import show, with_words
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.shards import atomic_folder
 from archfit.export import formats, trained

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from archfit import answers
 from archfit.advise.backtest import ALL_GRIDS
-from archfit.cli.options import with_words
-from archfit.cli.output import MANNER, show
+from archfit.cli.shared import MANNER, show, with_words
 from archfit.fit.atlas import Atlas, read_atlas, with_own
 from archfit.fit.fitted import read_folders
 from archfit.report.atlas_document import atlas_document

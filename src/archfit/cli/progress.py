@@ -9,13 +9,15 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from archfit.cli.output import MANNER, bars_of, say
+from archfit.cli.shared import MANNER, NAME, bars_of, say
+from archfit.report.document import counted
 from archfit.report.sweep_document import clock_words, run_words
 from archfit.report.terminal import visible
+from archfit.spec.rates import beyond_rates
 from archfit.sweep.runner import SweepWatcher
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rich.live import Live
     from rich.progress import Progress as Bars
@@ -27,6 +29,14 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN_LINES = 10.0
 SHOWN_ENDS = 5  # cells that ended last
+
+
+def say_beyond_rates(specs: Iterable[RunSpec]) -> None:
+    """Say once, on standard error, where automatic learning rates are asked too much."""
+    said = [sentence for spec in specs if (sentence := beyond_rates(spec)) is not None]
+    if said:
+        others = f" (and {counted(len(said) - 1, 'more run')})" if len(said) > 1 else ""
+        say(f"{NAME}: {said[0]}{others}")
 
 
 @contextlib.contextmanager

@@ -9,9 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
-from archfit.cli.options import MOST_SEEDS, with_words
-from archfit.cli.output import MANNER, NAME, say, say_beyond_rates, say_stopped, show
-from archfit.cli.progress import watched
+from archfit.cli.progress import say_beyond_rates, watched
+from archfit.cli.shared import MANNER, MOST_SEEDS, NAME, say, say_stopped, show, with_words
 from archfit.data import retokenise
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared

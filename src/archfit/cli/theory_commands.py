@@ -10,8 +10,7 @@ from typing import Any
 import typer
 
 from archfit import answers
-from archfit.cli.options import with_words
-from archfit.cli.output import bar, show
+from archfit.cli.shared import bar, show, with_words
 from archfit.exact.measure import Machine, MeasureOptions
 from archfit.exact.prime_field import WITNESS_PRIME
 from archfit.exact.rank_claims import claims, growth_experiments

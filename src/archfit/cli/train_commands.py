@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from archfit.cli.options import MOST_SEEDS, with_words
-from archfit.cli.output import MANNER, bar, print_json, say_beyond_rates, say_stopped, show
-from archfit.cli.progress import run_watchers
+from archfit.cli.progress import run_watchers, say_beyond_rates
+from archfit.cli.shared import MANNER, MOST_SEEDS, bar, print_json, say_stopped, show, with_words
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.sources import SAMPLE, DataSettings, guess_kind

@@ -1,23 +1,54 @@
-"""The options of commands: their words and types, each written once, and charts that they draw."""
+"""What all commands share: their options, written once, and how they answer.
 
+JSON is for programs, a document's text for people, a bar meanwhile.
+"""
+
+import contextlib
 import functools
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+import json
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, fields
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
 import typer
 
-from archfit.cli.output import MANNER, Manner
+from archfit.report.document import Document
+from archfit.report.terminal import COLUMNS, PLAIN, RED, is_coloured, text_of, visible
 from archfit.spec.errors import InvalidValue
 from archfit.spec.packed import packed_table
 from archfit.spec.run_options import NAMES_OF_FIELD
 from archfit.spec.sizes import parse_bytes, parse_size
 
+if TYPE_CHECKING:
+    from rich.progress import Progress, ProgressColumn
+
 Command = TypeVar("Command", bound=Callable[..., None])
+NAME = "archfit"  # how refusals and warnings begin
 WORDS: dict[str, dict[str, Any]] = packed_table("options.toml")  # of each command
 MOST_SEEDS = 1000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Manner:
+    """How somebody asked to be answered."""
+
+    why: bool = False
+    quiet: bool = False
+    as_json: bool = False
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing is said of work under way."""
+        return self.quiet or self.as_json
+
+
+# How the one who typed the command that runs wants to be answered.
+MANNER: ContextVar[Manner] = ContextVar("MANNER", default=Manner())  # noqa: B039  # it is frozen
 GENERAL = tuple(each.name for each in fields(Manner))  # options of every command
 SIZE = Parameter("size", Parameter.KEYWORD_ONLY, default=None, annotation=int | None)
 
@@ -114,3 +145,66 @@ def _checked_chart(file: Path | None) -> Path | None:
 
         check_chart_file(file)
     return file
+
+
+def print_json(document: object) -> None:
+    """One JSON document on stdout, and nothing else; in ASCII, which steers no terminal."""
+    typer.echo(json.dumps(document, indent=2).replace("\x7f", "\\u007f"))
+
+
+def say(sentence: str) -> None:
+    """A line on stderr, beside the answer; a person sees it folded."""
+    prefix = f"{NAME}:"
+    line = visible(sentence)
+    if sys.stderr.isatty():
+        line = textwrap.fill(line, COLUMNS, break_long_words=False, break_on_hyphens=False)
+    if line.startswith(prefix) and is_coloured(sys.stderr):
+        line = line.replace(prefix, f"{RED}{prefix}{PLAIN}", 1)
+    typer.echo(line, err=True)
+
+
+def say_stopped(sentence: str) -> None:
+    """The same after Ctrl-C, which a terminal echoes where the cursor is."""
+    if sys.stderr.isatty():
+        typer.echo(err=True)
+    say(f"{NAME}: {sentence}")
+
+
+def show(document: Document, *, chart: Path | None = None, figure: str = "") -> None:
+    """The result in the manner asked for; `figure` of it is drawn to the file `chart`."""
+    asked = MANNER.get()
+    if chart is not None and figure:
+        from archfit.report.page import save_figure
+
+        save_figure(document.figure(figure), chart)
+    if asked.as_json:
+        more = {} if chart is None else {"chart": str(chart)}
+        data = document.data
+        return print_json(data | more if isinstance(data, dict) else data)
+    drawn = [] if chart is None or asked.quiet else [f"Chart: {visible(str(chart))}"]
+    return typer.echo("\n".join([text_of(document, why=asked.why, quiet=asked.quiet), *drawn]))
+
+
+@contextlib.contextmanager
+def bar(first: str, *, of_bytes: bool = False) -> Iterator[Callable[[str, int, int], None]]:
+    """What to call with stage, done and total; it moves a bar on a terminal, else nothing."""
+    if not sys.stderr.isatty() or MANNER.get().is_silent:
+        yield lambda _stage, _done, _total: None
+        return
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
+
+    sizes = (DownloadColumn(),) if of_bytes else ()
+    columns = (TextColumn("{task.description}"), BarColumn(), *sizes, TimeRemainingColumn())
+    with bars_of(*columns) as bars:
+        task = bars.add_task(first, total=None)
+        yield lambda stage, done, total: bars.update(
+            task, description=stage, completed=done, total=total or None
+        )
+
+
+def bars_of(*columns: "ProgressColumn") -> "Progress":
+    """Bars with these columns, drawn on stderr and gone when all is done."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    return Progress(*columns, console=Console(stderr=True), transient=True)
