@@ -96,16 +96,13 @@ def program(words: Sequence[str]) -> typer.Typer:
         group, _, last = verb.rpartition(" ")
         if words and words[0] in known and words[0] not in (group, verb):
             continue
-        panel, examples = WORDS[verb]["panel"], (f"  {line}" for line in WORDS[verb]["examples"])
+        panel, examples = WORDS[verb]["panel"], WORDS[verb]["examples"]
         command = getattr(importlib.import_module(f"archfit.cli.{module}"), name)
         if group not in groups:
             groups[group] = typer.Typer(help=WORDS[group]["help"], no_args_is_help=True, cls=_Group)
             app.add_typer(groups[group], name=group, rich_help_panel=panel)
-        epilog = "\n\n".join(("Examples:", *examples))
-        add = groups[group].command(
-            last, cls=_Command, epilog=epilog, rich_help_panel=None if group else panel
-        )
-        add(command)
+        epilog, place = "\n\n  ".join(("Examples:", *examples)), None if group else panel
+        groups[group].command(last, cls=_Command, epilog=epilog, rich_help_panel=place)(command)
     return app
 
 

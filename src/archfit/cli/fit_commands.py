@@ -54,8 +54,7 @@ def report(out: Path, folders: list[Path] | None = None, atlas: bool = False) ->
     """The same as one HTML page: conclusions, figures, tables."""
     check_page_file(out)
     document = atlas_document(_atlas(folders or [])) if atlas else _report(folders or [], out)
-    written = save_report(document, out)
-    show(page_document(out, written))
+    show(page_document(out, save_report(document, out)))
 
 
 def _report(folders: list[Path], out: Path) -> Document:

@@ -147,8 +147,7 @@ def watched() -> Iterator[SweepWatcher]:
         from rich.console import Console
         from rich.live import Live
 
-        console = Console(stderr=True)
-        with Live(console=console, transient=True, auto_refresh=False) as live:
+        with Live(console=Console(stderr=True), transient=True, auto_refresh=False) as live:
             yield SweepTable(live)
     else:
         yield SweepLog()

@@ -158,10 +158,7 @@ class SweepRequest:
             raise refusal("sweep-foreign", folder=foreign[0], kind=self.kind)
 
 
-LISTS = {"sweeps": ["".join(asked())], "on_a_gpu": [str(WORKERS_ON_A_GPU)]}  # that --help names
-
-
-@with_words("sweep", SweepRequest, **LISTS)
+@with_words("sweep", SweepRequest, sweeps=["".join(asked())], on_a_gpu=[str(WORKERS_ON_A_GPU)])
 def sweep(
     out: Path | None = None,
     data: list[Path] | None = None,
@@ -241,8 +238,7 @@ def _show_outcome(cells: CellQueue, opened: Sweep, out: Path) -> None:
         said = conclusions(read_folders([out]).fits())
     except ValueError as problem:  # too few records are no failure of the sweep
         said = (f"No conclusion yet: {problem}.",)
-    document = outcome_document(cells, opened, folder=str(out), results=results, conclusions=said)
-    show(document)
+    show(outcome_document(cells, opened, folder=str(out), results=results, conclusions=said))
 
 
 def _write_slurm(file: Path, tasks: int, opened: Sweep, options: RunnerOptions) -> None:

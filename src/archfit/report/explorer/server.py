@@ -196,7 +196,7 @@ class ImpatientProtocol(H11Protocol):
 
 def listen(host: str, port: int) -> socket.socket:
     """A socket on this address; one that is taken, or is none, is refused in a sentence."""
-    refuse_if(not 0 <= port <= 65535, "no-port", port)
+    refuse_if(not 0 <= port <= 65535, "no-port", port=port)
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, *_, address = found[0]
