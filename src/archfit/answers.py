@@ -143,14 +143,14 @@ class AdviseOptions:
 
     def can_train(self, say: Callable[[str], None]) -> bool:
         """Whether something is to be measured and torch is there; else what to install is said."""
-        is_there = find_spec("torch") is not None
-        if not (is_there or self.no_measure):
+        can = not self.no_measure and find_spec("torch") is not None
+        if not (can or self.no_measure):
             say(said("advice.no-torch"))
-        elif is_there and not self.no_measure and self.device not in ("auto", "cpu"):
-            from archfit.train.hardware import choose_device  # those two need not be asked for
+        if can and self.device not in ("auto", "cpu"):  # those need not be asked for
+            from archfit.train.hardware import choose_device
 
             choose_device(self.device)
-        return is_there and not self.no_measure
+        return can
 
     def measuring(
         self, data: PreparedData, folder: Path, watching: Watching, block: BlockFamily
