@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 from nanogpt_reference import Loop, Options, Shape, train
 
-from archfit.cli import train_command
+from archfit.cli import train_commands
 from archfit.data.loader import Loader
 from archfit.data.prepare import prepare
 from archfit.data.prepared import PreparedData
@@ -63,14 +63,14 @@ def summary(name: str, rows: list[tuple[float, float]], of: object) -> None:
 
 def default(option: str) -> int:
     """The default of an option of `archfit train`."""
-    value = inspect.signature(train_command.train).parameters[option].default
+    value = inspect.signature(train_commands.train).parameters[option].default
     assert isinstance(value, int)
     return value
 
 
 def default_real(option: str) -> float:
     """The same for a real number."""
-    return float(inspect.signature(train_command.train).parameters[option].default)
+    return float(inspect.signature(train_commands.train).parameters[option].default)
 
 
 def default_spec(data: PreparedData, steps: int) -> RunSpec:

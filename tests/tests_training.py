@@ -121,7 +121,7 @@ def program(data: PreparedData, out: Path, *arguments: str) -> list[str]:
 
 FORKING = multiprocessing.get_context("forkserver")
 FORKING.set_forkserver_preload(
-    ["archfit.cli.train_command", "archfit.train.together", "torch.distributed.fsdp"]
+    ["archfit.cli.train_commands", "archfit.train.together", "torch.distributed.fsdp"]
 )
 
 

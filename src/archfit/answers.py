@@ -11,15 +11,17 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
+from inspect import Parameter, signature
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, TypeVar
 
 from archfit.data.sources import SAMPLE
 from archfit.report.answer import Answer
-from archfit.spec.errors import InvalidValue, check_at_least, check_choice, check_real
+from archfit.report.document import Command, Section, said
+from archfit.spec.errors import InvalidValue, check_at_least, check_choice, check_real, refuse_if
 from archfit.spec.sizes import parse_bytes, parse_size
 from archfit.sweep.local import usual_slots
 from archfit.sweep.runner import DEVICES, SweepWatcher
@@ -123,18 +125,14 @@ class AdviseOptions:
 
     def check(self, minutes: object) -> None:
         """Refuse what cannot be meant, before anything is read; `minutes` are a budget."""
-        if minutes is not None and self.minutes_to_measure is None and not self.no_measure:
-            raise ValueError(
-                f"--minutes {minutes} is the time of the training that you plan; say how long to "
-                "measure by --minutes-to-measure M, or --no-measure"
-            )
+        is_timed = self.minutes_to_measure is not None
+        is_open = minutes is not None and not (is_timed or self.no_measure)
+        refuse_if(is_open, "advise-minutes", minutes=minutes)
+        refuse_if(is_timed and self.no_measure, "advise-measuring")
         if self.minutes_to_measure is not None:
-            if self.no_measure:
-                raise ValueError("--minutes-to-measure and --no-measure are given; give one")
             check_real(0.1, 1e5, minutes_to_measure=self.minutes_to_measure)
         check_choice(DEVICES, device=self.device)
-        if self.workers is not None:
-            check_at_least(1, workers=self.workers)
+        check_at_least(1, workers=1 if self.workers is None else self.workers)
 
     def source(self, words: str) -> Source:
         """The data that these words name."""
@@ -145,19 +143,14 @@ class AdviseOptions:
 
     def can_train(self, say: Callable[[str], None]) -> bool:
         """Whether something is to be measured and torch is there; else what to install is said."""
-        if self.no_measure:
-            return False
-        if find_spec("torch") is not None:
-            if self.device not in ("auto", "cpu"):  # those need not be asked for
-                from archfit.train.hardware import choose_device
+        can = not self.no_measure and find_spec("torch") is not None
+        if not (can or self.no_measure):
+            say(said("advice.no-torch"))
+        if can and self.device not in ("auto", "cpu"):  # those need not be asked for
+            from archfit.train.hardware import choose_device
 
-                choose_device(self.device)
-            return True
-        say(
-            "archfit: torch is missing, so nothing is measured and the atlas answers; "
-            "pip install 'archfit[train]'"
-        )
-        return False
+            choose_device(self.device)
+        return can
 
     def measuring(
         self, data: PreparedData, folder: Path, watching: Watching, block: BlockFamily
@@ -222,16 +215,15 @@ def advise(
 
 def _written(found: Advice, options: PlanOptions, folder: Path, command: str) -> Answer[Advice]:
     """The advice with its files, and a document that names them."""
-
     from archfit.advise.advice import store
-    from archfit.journey import advice_of, write_config
-    from archfit.report.document import Command, Section
+    from archfit.journey import write_config
+    from archfit.report.advice_document import advice_document
     from archfit.report.fit_document import page_document
     from archfit.report.page import save_report
 
     store(folder, found, options, command)  # first: it says whose the other files are
     files = [str(file) for file in write_config(found.plan, found.data, folder / MODEL)]
-    document, page = advice_of(found, command=command), folder / REPORT
+    document, page = advice_document(found, command=command), folder / REPORT
     written, told = None, f"The report: {page}; the config: {files[0]}."
     if find_spec("altair") is None:  # a bare checkout, where nothing can be drawn
         told = f"The config: {files[0]}. No report is drawn: pip install altair vl-convert-python."
@@ -257,8 +249,7 @@ def audit(
     from archfit.audit.auditor import audit_config, audit_target
     from archfit.report.audit_document import audit_document
 
-    if not targets:
-        raise ValueError("no target is given; name a model, such as archfit.audit('gpt2')")
+    refuse_if(not targets, "no-target")
     found = tuple(
         audit_target(str(target), measure=weights, environment=os.environ, download=download)
         if isinstance(target, str | Path)
@@ -279,8 +270,7 @@ def bounds(*, counterexample: bool = False, **shape: object) -> Answer[BoundsRep
     from archfit.theory.shape import Shape
 
     report = bounds_report(options_of(Shape, shape))
-    if counterexample and report.shape.causal:
-        raise ValueError("--counterexample: the papers say nothing of --causal; leave out one")
+    refuse_if(counterexample and report.shape.causal, "causal-counterexample")
     verdict = refute_for_shape(report) if counterexample else None
     rows = itemgetter("bounds")
     return Answer(value=report, tell=lambda: bounds_document(report, verdict), rows=rows)
@@ -321,7 +311,6 @@ def backtest(grid: str | None = None) -> Answer[tuple[Backtest, ...]]:
     from archfit.advise import backtest as backtests
     from archfit.fit.atlas import read_atlas
     from archfit.report.backtest_document import backtest_document
-    from archfit.spec.errors import check_choice
 
     grids = backtests.ALL_GRIDS
     if grid is not None:
@@ -345,16 +334,15 @@ def _numbers(row: Mapping[str, object]) -> dict[str, object]:
 
 def options_of(kind: type[Options], given: Mapping[str, object]) -> Options:
     """The options as the value that they describe; sizes may be words."""
-    names, types = [each.name for each in fields(kind)], get_type_hints(kind)  # type: ignore[arg-type]  # a dataclass
-    if unknown := [name for name in given if name not in names]:
-        raise ValueError(f"{unknown[0]!r} is no option; use {', '.join(names)}")
-
-    needed = [each.name for each in fields(kind) if each.default is each.default_factory is MISSING]  # type: ignore[arg-type]
+    known = signature(kind, eval_str=True).parameters
+    if unknown := [name for name in given if name not in known]:
+        raise ValueError(f"{unknown[0]!r} is no option; use {', '.join(known)}")
+    needed = [name for name, each in known.items() if each.default is Parameter.empty]
     if missing := [name for name in needed if name not in given]:
         raise ValueError(f"{' and '.join(missing)} must be given; use {missing[0]}=4 or the like")
 
     def read(name: str, value: object) -> object:
-        if types[name] not in (int, int | None) or value is None:
+        if known[name].annotation not in (int, int | None) or value is None:
             return value
         if isinstance(value, str):
             return parse_bytes(value) if name == "bytes" else parse_size(value)

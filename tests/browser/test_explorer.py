@@ -17,7 +17,7 @@ from archfit.advise.planner import make_plan
 from archfit.advise.source import Source, prepared_source
 from archfit.audit.auditor import audit_model
 from archfit.audit.zoo import zoo_models
-from archfit.journey import advice_of
+from archfit.report.advice_document import advice_document
 from archfit.report.audit_document import gallery_document
 from archfit.report.page import save_page
 from tests_explorer import running_explorer
@@ -285,7 +285,7 @@ def test_the_page_of_an_advice_has_no_such_fault_and_keeps_its_labels(
     source = Source(words=words, kind="", vocab=None, heldout=None, field=None)
     data = prepared_source(source, tmp_path / "data", lambda *_: None)
     advice = decided(source, PlanOptions(params=10**6), data, "text", Measured(runs=tuple(runs)))
-    save_page(advice_of(advice, command="archfit advise"), file)
+    save_page(advice_document(advice, command="archfit advise"), file)
     page = visit.page
     page.goto(file.as_uri())
     page.locator(".chart svg").nth(2).wait_for()

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from archfit.cli import output
+from archfit.cli import shared
 from archfit.cli.app import COMMANDS
-from archfit.cli.options import all_words
+from archfit.cli.shared import WORDS
 from archfit.report.document import Command, Document
 from archfit.report.explorer import server
 from archfit.report.terminal import COLUMNS, LINES, MORE, text_of
@@ -87,7 +87,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Document]]:
         listener.close()
         ready()
 
-    monkeypatch.setattr(output, "text_of", noting)
+    monkeypatch.setattr(shared, "text_of", noting)
     monkeypatch.setattr(server, "serve", answering)
     return documents  # type: ignore[return-value]  # pytest takes a value, too
 
@@ -150,7 +150,7 @@ def test_help_has_the_commands_in_three_groups_in_the_order_of_their_use() -> No
     )
     wanted: dict[str, None] = {}
     for verb in COMMANDS:
-        wanted |= dict.fromkeys((all_words()[verb]["panel"], verb.split()[0]))
+        wanted |= dict.fromkeys((WORDS[verb]["panel"], verb.split()[0]))
     assert listed == [*wanted]
 
 

@@ -34,7 +34,9 @@ def test_a_port_that_is_taken_is_one_sentence() -> None:
     ],
 )
 def test_an_address_that_is_none_is_one_sentence(words: tuple[str, str], sentence: str) -> None:
-    assert sentence in refused(*words)
+    said = refused(*words)
+    assert sentence in said
+    assert not said.startswith("-")
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from archfit.cli.output import say
+from archfit.cli.shared import say
 from archfit.report.document import Command, Document, Section, Table
 from archfit.report.terminal import text_of, visible
 from tests_said import archfit

@@ -12,7 +12,8 @@ from archfit.advise.ladder import LadderRun
 from archfit.advise.measure import Measured, VocabularyTrial
 from archfit.advise.plan_request import PlanOptions
 from archfit.advise.source import Source, prepared_source
-from archfit.journey import advice_of, write_config
+from archfit.journey import write_config
+from archfit.report.advice_document import advice_document
 from archfit.report.document import WIDE, Document
 from archfit.report.page import page_of
 from archfit.report.terminal import text_of
@@ -39,7 +40,7 @@ def advice(tmp_path_factory: pytest.TempPathFactory) -> Advice:
 
 
 def told(advice: Advice) -> Document:
-    return advice_of(advice, command=COMMAND)
+    return advice_document(advice, command=COMMAND)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from archfit.data.fasta import Kmers
 from archfit.data.kinds import Report, detect_kind
 from archfit.data.prepare import MANY_FILES, OtherDataError, prepare
 from archfit.data.prepared import PreparedData, open_prepared
-from archfit.data.sources import SAMPLE, DataSettings, guess_kind
+from archfit.data.sources import SAMPLE, DataSettings, guess_kind, is_sample
 from archfit.spec import files
 from archfit.spec.data_kinds import DATA_KINDS
 from archfit.spec.errors import refusal
@@ -42,6 +42,12 @@ class Source:
         word = Path(self.words.removeprefix("hf:").split(":")[0]).name.split(".")[0]
         kept = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in word)
         return kept.strip("-") or "data"
+
+    @property
+    def title(self) -> str:
+        """What people call it: the end of its path, unless it is the sample that ships."""
+        path = Path(self.words)
+        return "the English sample" if is_sample(self.words) else path.name or path.resolve().name
 
 
 def prepared_source(source: Source, out: Path, report: Report) -> PreparedData:

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from archfit import answers
 from archfit.advise.plan_request import PlanOptions
-from archfit.cli.options import Chart, with_words
-from archfit.cli.output import NAME, bar, manner, say, say_stopped, show
 from archfit.cli.progress import watched
+from archfit.cli.shared import MANNER, NAME, bar, say, say_stopped, show, with_words
 from archfit.data.sources import SAMPLE
 from archfit.spec.data_kinds import DATA_KINDS
 from archfit.spec.signals import Stopped
@@ -19,9 +18,12 @@ from archfit.spec.signals import Stopped
 SOME_FAILED = 1  # exit status
 
 
-@with_words("plan", fields_of=PlanOptions)
+@with_words("plan", PlanOptions)
 def plan(
-    tokenizer: Path | None = None, data: Path | None = None, chart: Chart = None, **options: object
+    tokenizer: Path | None = None,
+    data: Path | None = None,
+    chart: Path | None = None,
+    **options: object,
 ) -> None:
     """The shape for a budget and a kind of data, and how sure it is; trains nothing."""
     with bar("reading", of_bytes=True) as reading:
@@ -29,14 +31,13 @@ def plan(
     show(made.document, chart=chart, figure="depths")
 
 
-@with_words("advise", fields_of=(PlanOptions, answers.AdviseOptions), kinds=DATA_KINDS)
+@with_words("advise", PlanOptions, answers.AdviseOptions, kinds=DATA_KINDS)
 def advise(source: str = SAMPLE, out: Path | None = None, **options: object) -> None:
     """The shape for your data: train small networks on it, choose, write a report and a config."""
-    silent = manner().is_silent
     watching = answers.Watching(
         reading=partial(bar, "reading", of_bytes=True),
-        training=partial(watched, silent=silent),
-        say=(lambda _: None) if silent else say,
+        training=watched,
+        say=(lambda _: None) if MANNER.get().is_silent else say,
         warn=say,
         command=shlex.join([NAME, *sys.argv[1:]]),  # as it can be typed again
     )

@@ -1,8 +1,12 @@
-"""The `archfit` program: its verbs, and what happens when something goes wrong."""
+"""The `archfit` program: its verbs, its streams, and what happens when something goes wrong.
 
+Standard streams do not stop the work: closed, unread, or lacking letters.
+"""
+
+import codecs
 import contextlib
-import importlib
 import importlib.util
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -11,23 +15,15 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from archfit.cli.options import all_words, examples, with_words
-from archfit.cli.output import NAME, say, say_stopped, show
-from archfit.cli.streams import open_streams
+from archfit.cli.shared import NAME, WORDS, say, say_stopped, show, with_words
 from archfit.report.document import Document
 from archfit.report.version import version_line
 from archfit.spec.errors import one_line, refuse_if
 
-QUESTION = "Which Transformer architecture fits my data?"
-PAPERS = (
-    "The papers: Levine et al. 2020, arXiv:2006.12467, and Wies et al. 2021, arXiv:2105.03928. "
-    "`archfit COMMAND --help` ends with examples."
-)
 COMMANDS = {  # verb: the module and the function that does it
-    verb: words["does"].split(".") for verb, words in all_words().items() if "does" in words
+    verb: words["does"].split(".") for verb, words in WORDS.items() if "does" in words
 }
 ORDER = " ".join(COMMANDS).split()
-GROUPS = {"data": "Turn text, sequences, images or series into tokens; show what a data set holds."}
 
 # typer carries its own copy of click from 0.20 on and uses the real one before;
 # the parent of its public BadParameter is "the command line was wrong" in both.
@@ -35,6 +31,12 @@ UsageError: type[BaseException] = typer.BadParameter.__mro__[1]
 BAD_INPUT = 2
 INTERRUPTED = 130
 NEEDED_TO_SERVE = ("starlette", "uvicorn")
+STREAMS = ("stdin", "stdout", "stderr")  # by their numbers
+TYPED = {  # what one would type
+    "\N{EN DASH}": "-", "\N{EM DASH}": "-", "\N{HORIZONTAL ELLIPSIS}": "...",
+    "\N{LESS-THAN OR EQUAL TO}": "<=", "\N{GREATER-THAN OR EQUAL TO}": ">=",
+    "\N{LEFT DOUBLE QUOTATION MARK}": '"', "\N{RIGHT DOUBLE QUOTATION MARK}": '"',
+}  # fmt: skip
 
 
 def _print_version(wanted: bool) -> None:
@@ -81,8 +83,8 @@ def program(words: Sequence[str]) -> typer.Typer:
     """
     app = typer.Typer(
         name=NAME,
-        help=QUESTION,
-        epilog=PAPERS,
+        help=WORDS["archfit"]["help"],
+        epilog=WORDS["archfit"]["epilog"],
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -94,14 +96,13 @@ def program(words: Sequence[str]) -> typer.Typer:
         group, _, last = verb.rpartition(" ")
         if words and words[0] in known and words[0] not in (group, verb):
             continue
-        panel = all_words()[verb]["panel"]
+        panel, examples = WORDS[verb]["panel"], WORDS[verb]["examples"]
         command = getattr(importlib.import_module(f"archfit.cli.{module}"), name)
         if group not in groups:
-            groups[group] = typer.Typer(help=GROUPS[group], no_args_is_help=True, cls=_Group)
+            groups[group] = typer.Typer(help=WORDS[group]["help"], no_args_is_help=True, cls=_Group)
             app.add_typer(groups[group], name=group, rich_help_panel=panel)
-        groups[group].command(
-            last, cls=_Command, epilog=examples(verb), rich_help_panel=None if group else panel
-        )(command)
+        epilog, place = "\n\n  ".join(("Examples:", *examples)), None if group else panel
+        groups[group].command(last, cls=_Command, epilog=epilog, rich_help_panel=place)(command)
     return app
 
 
@@ -138,6 +139,47 @@ def main() -> None:
     if status == INTERRUPTED:  # newer typers turn Ctrl-C into this status themselves
         say_stopped("interrupted; nothing half-written is left")
     sys.exit(status if isinstance(status, int) else 0)
+
+
+class _Outliving(io.FileIO):
+    """A pipe or file whose reader may leave: what nobody reads any more is dropped."""
+
+    def write(self, data: "memoryview | bytes") -> int:  # type: ignore[override]  # what is given
+        try:
+            return super().write(data)
+        except BrokenPipeError:  # the reader, `head` for one, has seen enough
+            return len(data)
+
+
+def _typed(problem: UnicodeError) -> tuple[str, int]:
+    """What stands for letters that an encoding lacks: what one would type, or an escape."""
+    assert isinstance(problem, UnicodeEncodeError)
+    letters = problem.object[problem.start : problem.end]
+    said = (TYPED.get(x) or x.encode("unicode_escape").decode() for x in letters)
+    return "".join(said), problem.end
+
+
+def open_streams() -> None:
+    """Make the process's own streams such; streams that somebody put in their place stay."""
+    codecs.register_error("typed", _typed)
+    for number, name in enumerate(STREAMS):
+        stream = getattr(sys, name)
+        if stream is None:  # closed (`2>&-`): the next file opened would take its number
+            place = os.open(os.devnull, os.O_RDWR)
+            if place != number:
+                os.dup2(place, number)
+                os.close(place)
+            mode = "w" if number else "r"
+            setattr(sys, name, open(number, mode, closefd=False, encoding="utf-8"))  # noqa: SIM115
+        elif number and stream is getattr(sys, f"__{name}__"):
+            stream.flush()
+            pipe = io.BufferedWriter(_Outliving(number, "w", closefd=False))  # type: ignore[type-var]
+            buffered = {
+                "line_buffering": stream.line_buffering,
+                "write_through": stream.write_through,
+            }
+            opened = io.TextIOWrapper(pipe, encoding=stream.encoding, errors="typed", **buffered)
+            setattr(sys, name, opened)
 
 
 def _sentence(problem: BaseException) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import typer
 
 from archfit import answers
 from archfit.audit.auditor import AuditResult, audit_model
 from archfit.audit.findings import IDS
 from archfit.audit.zoo import zoo_models
-from archfit.cli.options import Chart, with_words
-from archfit.cli.output import NAME, say, show
+from archfit.cli.shared import NAME, say, show, with_words
 from archfit.report.audit_document import gallery_document
 from archfit.report.page import save_page
 from archfit.report.version import version_line
@@ -17,8 +19,15 @@ from archfit.spec.errors import check_choice, refusal, refuse_if
 
 WEIGHTS = {"high": 100, "medium": 10, "low": 1}  # of findings, to sort by
 FOUND = 1  # exit status of a linter that found something
-SIZES = ("depth", "width", "attention-ratio", "rank-ratio", "params")
-SORTS = ("name", "modality", *SIZES, "findings")
+NUMBERS: dict[str, Callable[[AuditResult], float | None]] = {  # that models are sorted by
+    "depth": lambda result: result.model.depth,
+    "width": lambda result: result.model.width,
+    "attention-ratio": lambda result: result.model.stacks[0].attention_ratio,
+    "rank-ratio": lambda result: result.rank_ratio,
+    "params": lambda result: result.model.parameters.total,
+    "findings": lambda result: -sum(WEIGHTS[found.severity] for found in result.findings),
+}
+SORTS = ("name", "modality", *NUMBERS)
 
 
 @with_words("audit", columns=SORTS, ids=IDS)
@@ -29,7 +38,7 @@ def audit(
     download: bool = False,
     fail_on: list[str] | None = None,
     sort: str = "name",
-    chart: Chart = None,
+    chart: Path | None = None,
 ) -> None:
     """Is this model well shaped? Each finding has its evidence and a fix.
 
@@ -68,16 +77,9 @@ def audit(
 
 def _key(result: AuditResult, sort: str) -> tuple[bool, float, str]:
     """What is not known comes last, equals by name."""
-    model, name = result.model, result.model.name.lower()
-    numbers = {
-        "depth": model.depth,
-        "width": model.width,
-        "attention-ratio": model.stacks[0].attention_ratio,
-        "rank-ratio": result.rank_ratio,
-        "params": model.parameters.total,
-        "findings": -sum(WEIGHTS[finding.severity] for finding in result.findings),
-    }
-    if sort in numbers:
-        number = numbers[sort]
+    name = result.model.name.lower()
+    if sort in NUMBERS:
+        number = NUMBERS[sort](result)
         return number is None, float(number or 0), name
-    return False, 0.0, f"{model.modality or ''} {name}".lower() if sort == "modality" else name
+    modality = f"{result.model.modality or ''} {name}".lower()
+    return False, 0.0, modality if sort == "modality" else name

@@ -7,85 +7,62 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from archfit.advise.budgets import check_tokens_per_param
-from archfit.cli.options import with_words
-from archfit.cli.output import show
+from archfit.cli.shared import show, with_words
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.shards import atomic_folder
-from archfit.export import formats
-from archfit.export.trained import (
-    TrainedRun,
-    export_run,
-    is_export,
-    open_run,
-    open_tensors,
-    write_weights,
-)
+from archfit.export import formats, trained
 from archfit.journey import with_tokenizer_of
-from archfit.report.document import NEXT, Command, Document, Section, json_of
+from archfit.report.document import Command, Document, Section, json_of
 from archfit.spec.architecture import head_dim_of
 from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.parts import table_of
 from archfit.spec.rates import CHINCHILLA_TOKENS
 
 GPT2_VOCAB, GPT2_CONTEXT = 50257, 1024
-OTHERS = ("tied", "tokens_per_param")  # that a run has, too
 USUAL_FORMAT, WEIGHTS, TRAIN = "hf-gpt2", "model.safetensors", "train.py"
-SIZES = (
-    "depth", "width", "heads", "head_dim", "kv_heads", "feed_forward", "vocab", "context", "rank",
-)  # fmt: skip
 
 
 @with_words("export", formats=formats.FORMATS)
 def export(
-    invocation: typer.Context,
     out: Path,
     format_name: str | None = None,
-    depth: int | None = None,
-    width: int | None = None,
-    heads: int | None = None,
-    head_dim: int | None = None,
-    kv_heads: int | None = None,
-    feed_forward: int | None = None,
-    vocab: int | None = None,
-    context: int | None = None,
-    rank: int | None = None,
     tied: bool = False,
     tokens_per_param: float | None = None,
     run: Path | None = None,
     data: Path | None = None,
     overwrite: bool = False,
+    **shape: int | None,
 ) -> None:
     """Write a shape, or a trained run, as the files that another tool reads."""
     prepared = open_prepared(data) if data is not None else None
     tokenizer = prepared.vocabulary().hugging_face() if prepared is not None else None
     separator = None if tokenizer is None else tokenizer.separator
-    sizes = {name: n for name in SIZES if (n := invocation.params[name]) is not None}
+    sizes = {name: size for name, size in shape.items() if size is not None}
     _check_out(out, overwrite=overwrite)
-    trained = None
+    opened = None
     if run is not None:
-        given = [*sizes, *(each for each in OTHERS if invocation.params[each] not in (None, False))]
-        trained = _open_run(run, given, format_name, prepared)
-        made = export_run(trained, separator=separator)
-        with open_tensors(trained):  # refused before there is a folder
+        others = {"tied": tied, "tokens_per_param": tokens_per_param}  # that a run has, too
+        given = [*sizes, *(name for name, one in others.items() if one not in (None, False))]
+        opened = _open_run(run, given, format_name, prepared)
+        made = trained.export_run(opened, separator=separator)
+        with trained.open_tensors(opened):  # refused before there is a folder
             pass
-        positions = trained.spec.architecture.context
+        positions = opened.spec.architecture.context
     else:
         each = CHINCHILLA_TOKENS if tokens_per_param is None else tokens_per_param
         check_tokens_per_param(each)
-        shape = _shape(sizes, tied=tied, data=prepared, separator=separator)
-        shape = replace(shape, tokens_per_param=each)
-        made = formats.export_config(shape, format_name or USUAL_FORMAT)
-        positions = shape.context
+        wanted = _shape(sizes, tied=tied, data=prepared, separator=separator)
+        wanted = replace(wanted, tokens_per_param=each)
+        made = formats.export_config(wanted, format_name or USUAL_FORMAT)
+        positions = wanted.context
     if prepared is not None:
         made = with_tokenizer_of(made, prepared, context=positions)
     with atomic_folder(out, overwrite=overwrite) as folder:
         formats.write_files(made, folder)
-        if trained is not None:
-            write_weights(trained, folder)
-    files = [*made.files, *([WEIGHTS] if trained is not None else [])]
+        if opened is not None:
+            trained.write_weights(opened, folder)
+    files = [*made.files, *([WEIGHTS] if opened is not None else [])]
     show(_document(made, out, files, data))
 
 
@@ -109,18 +86,17 @@ def _shape(
 
 def _open_run(
     run: Path, given: list[str], format_name: str | None, data: PreparedData | None
-) -> TrainedRun:
+) -> trained.TrainedRun:
     """The run, unless a shape, another format or a tokenizer of other data is asked for, too."""
     if given:
-        option = given[0].replace("_", "-")
-        raise refusal("export-run-and", option=option)
-    trained = open_run(run)
-    if format_name not in (None, trained.format.name):
-        raise refusal("export-format", given=format_name, format=trained.format.name)
-    if data is not None and data.data_hash != trained.spec.data_hash:
-        hashes = {"trained": trained.spec.data_hash[:16], "given": data.data_hash[:16]}
+        raise refusal("export-run-and", option=given[0].replace("_", "-"))
+    opened = trained.open_run(run)
+    if format_name not in (None, opened.format.name):
+        raise refusal("export-format", given=format_name, format=opened.format.name)
+    if data is not None and data.data_hash != opened.spec.data_hash:
+        hashes = {"trained": opened.spec.data_hash[:16], "given": data.data_hash[:16]}
         raise refusal("export-data", folder=repr(str(data.folder)), **hashes)
-    return trained
+    return opened
 
 
 def _check_out(out: Path, *, overwrite: bool) -> None:
@@ -139,7 +115,7 @@ def _is_exported(path: Path) -> bool:
     """Whether it is a file of an export; weights may be those of somebody's model."""
     is_named = path.name in {*formats.EXPORTED_FILES, WEIGHTS}
     is_file = is_named and path.is_file() and not path.is_symlink()
-    return is_file and (path.name != WEIGHTS or is_export(path))
+    return is_file and (path.name != WEIGHTS or trained.is_export(path))
 
 
 def _document(made: formats.Export, out: Path, names: list[str], data: Path | None) -> Document:
@@ -154,7 +130,7 @@ def _document(made: formats.Export, out: Path, names: list[str], data: Path | No
         headline=f"{made.format}: {params.total:,} parameters ({parts})",
         sections=(
             Section.of("", *files, *untied * is_untied, *(f"Note: {note}." for note in made.notes)),
-            Section.of(NEXT, *[Command(train), *made_by * (data is None)] * (TRAIN in names)),
+            Section.next(*[Command(train), *made_by * (data is None)] * (TRAIN in names)),
         ),
         data=json_of("export", made, files=files),
     )

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from archfit import answers
 from archfit.advise.backtest import ALL_GRIDS
-from archfit.cli.options import with_words
-from archfit.cli.output import manner, show
+from archfit.cli.shared import MANNER, show, with_words
 from archfit.fit.atlas import Atlas, read_atlas, with_own
 from archfit.fit.fitted import read_folders
 from archfit.report.atlas_document import atlas_document
@@ -33,7 +32,7 @@ def fit(folders: list[Path] | None = None, evidence: bool = False, atlas: bool =
         from archfit.fit.paper_findings import all_findings
         from archfit.report.evidence_document import evidence_document
 
-        document = evidence_document(read_evidence(), all_findings(), rows=manner().as_json)
+        document = evidence_document(read_evidence(), all_findings(), rows=MANNER.get().as_json)
     else:
         document = fit_document(read_folders(folders or []).fits())
     return show(document)
@@ -55,8 +54,7 @@ def report(out: Path, folders: list[Path] | None = None, atlas: bool = False) ->
     """The same as one HTML page: conclusions, figures, tables."""
     check_page_file(out)
     document = atlas_document(_atlas(folders or [])) if atlas else _report(folders or [], out)
-    written = save_report(document, out)
-    show(page_document(out, written))
+    show(page_document(out, save_report(document, out)))
 
 
 def _report(folders: list[Path], out: Path) -> Document:
@@ -66,10 +64,10 @@ def _report(folders: list[Path], out: Path) -> Document:
     if advices:
         refuse_if(len(folders) > 1, "report-advice", folder=advices[0])
         from archfit.advise.advice import read_advice
-        from archfit.journey import advice_of
+        from archfit.report.advice_document import advice_document
 
         advice, stored = read_advice(advices[0])
-        return advice_of(advice, command=stored.command)
+        return advice_document(advice, command=stored.command)
     runs, origins = read_folders(folders), [_origin(folder) for folder in folders]
     return sweep_report(runs.fits(), runs.records, origins, out.name, version_line())
 
@@ -79,15 +77,9 @@ def _origin(folder: Path) -> Origin:
     if not (folder / SWEEP).exists():
         return Origin(folder=str(folder), labels={})
     sweep = read_sweep(folder / SWEEP)
-    return Origin(
-        folder=str(folder),
-        name=sweep.name,
-        scale=sweep.scale,
-        question=sweep.question,
-        labels={place.hash: place.label for place in sweep.data},
-        planned=len(sweep.specs),
-        kind=sweep.kind,
-    )
+    same = {name: getattr(sweep, name) for name in ("name", "scale", "question", "kind")}
+    labels = {place.hash: place.label for place in sweep.data}
+    return Origin(folder=str(folder), labels=labels, planned=len(sweep.specs), **same)
 
 
 @with_words("backtest", grids=ALL_GRIDS)

@@ -9,14 +9,16 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from archfit.cli.output import bars_of, say
+from archfit.cli.shared import MANNER, NAME, bars_of, say
+from archfit.report.document import counted
 from archfit.report.sweep_document import clock_words, run_words
 from archfit.report.terminal import visible
+from archfit.spec.rates import beyond_rates
 from archfit.spec.record import Progress, Watchers
 from archfit.sweep.runner import SweepWatcher
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rich.live import Live
     from rich.progress import Progress as Bars
@@ -27,7 +29,14 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN_LINES = 10.0
 SHOWN_ENDS = 5  # cells that ended last
-HELD = "held"  # somebody else trains it: no news
+
+
+def say_beyond_rates(specs: Iterable[RunSpec]) -> None:
+    """Say once, on standard error, where automatic learning rates are asked too much."""
+    said = [sentence for spec in specs if (sentence := beyond_rates(spec)) is not None]
+    if said:
+        others = f" (and {counted(len(said) - 1, 'more run')})" if len(said) > 1 else ""
+        say(f"{NAME}: {said[0]}{others}")
 
 
 @contextlib.contextmanager
@@ -126,16 +135,15 @@ def speed(progress: Progress) -> str:
 
 
 @contextlib.contextmanager
-def watched(*, silent: bool) -> Iterator[SweepWatcher]:
+def watched() -> Iterator[SweepWatcher]:
     """A watcher that shows on stderr how the sweep goes, unless all is silent."""
-    if silent:
+    if MANNER.get().is_silent:
         yield SweepWatcher()
     elif sys.stderr.isatty():
         from rich.console import Console
         from rich.live import Live
 
-        console = Console(stderr=True)
-        with Live(console=console, transient=True, auto_refresh=False) as live:
+        with Live(console=Console(stderr=True), transient=True, auto_refresh=False) as live:
             yield SweepTable(live)
     else:
         yield SweepLog()
@@ -150,7 +158,6 @@ class SweepLog(SweepWatcher):
         self.cells: CellQueue
         self.running: dict[RunSpec, dict[str, Any]] = {}  # with the last that was heard of it
         self.began = self.last_shown = time.monotonic()
-        self.work_done = 0.0  # floating point operations, of ended cells
 
     def begins(self, cells: CellQueue) -> None:
         """Take the list, and start the clock."""
@@ -167,9 +174,7 @@ class SweepLog(SweepWatcher):
     def ended(self, spec: RunSpec, how: str) -> None:
         """The cell is no longer under way."""
         self.running.pop(spec, None)
-        if how == "finished":
-            self.work_done += spec.training_flops
-        if how != HELD:
+        if how != "held":  # somebody else trains it: no news
             self.tell(spec, how)
 
     def tell(self, spec: RunSpec, how: str) -> None:
@@ -201,7 +206,8 @@ class SweepLog(SweepWatcher):
             spec.training_flops * last["step"] / spec.recipe.steps
             for spec, last in self.running.items()
         )
-        made, seconds = self.work_done + partly, time.monotonic() - self.began
+        done = sum(spec.training_flops for spec in self.cells.done)
+        made, seconds = done + partly, time.monotonic() - self.began
         if not made or seconds < 1:
             return "unknown time"
         everything = [*self.cells.pending, *self.running]

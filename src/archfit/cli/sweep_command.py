@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
-import typer
-
-from archfit.cli.options import MOST_SEEDS, chosen, with_words
-from archfit.cli.output import NAME, manner, say, say_beyond_rates, say_stopped, show
-from archfit.cli.progress import watched
+from archfit.cli.progress import say_beyond_rates, watched
+from archfit.cli.shared import MANNER, MOST_SEEDS, NAME, say, say_stopped, show, with_words
 from archfit.data import retokenise
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
@@ -28,12 +26,9 @@ from archfit.sweep.clusters import check_script_file, needs_a_gpu, run_on_ray, s
 from archfit.sweep.folder import open_sweep, read_sweep, write_results
 from archfit.sweep.local import WORKERS_ON_A_GPU, LocalRunner, gpus, usual_slots
 from archfit.sweep.named import ATLAS, NAMED, asked, counted_corpora, named_sweep, sweep_numbers
-from archfit.sweep.runner import CellQueue, RunnerOptions
+from archfit.sweep.runner import CellQueue, RunnerOptions, SweepWatcher
 from archfit.sweep.sweep import SCALES, Corpus, Scale, Sweep, at_neighbouring_rates, used_corpora
 from archfit.sweep.sweep_file import read_sweep_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 SLURM_TASKS = 8
 SOME_FAILED = 1  # exit status
@@ -127,15 +122,14 @@ class SweepRequest:
         if len(given) != 1 or not takes_several:
             return as_given
         (data,) = given
-        if wanted == "as given and grouped":  # text as BPE, sequences as k-mers, others as they are
-            if data.kind != "text" and data.units != "letters":
-                return [("as given", data, AsGiven())]
-            wanted = numbers["groups"]
+        found: tuple[Tokenisation, ...] = (AsGiven(),)
         if wanted == "as given and larger":
-            larger = retokenise.larger_vocabularies(data, at_least=numbers["width"])
-            return [(tokens.label, data, tokens) for tokens in (AsGiven(), *larger)]
-        possible = retokenise.possible_vocabularies(data, wanted)
-        return [(tokens.label, data, tokens) for tokens in possible]
+            found += retokenise.larger_vocabularies(data, at_least=numbers["width"])
+        elif wanted != "as given and grouped":
+            found = retokenise.possible_vocabularies(data, wanted)
+        elif data.kind == "text" or data.units == "letters":  # as BPE or k-mers, others as they are
+            found = retokenise.possible_vocabularies(data, numbers["groups"])
+        return [(tokens.label, data, tokens) for tokens in found]
 
     def _check_is_not_said_by_the_file(self) -> None:
         """Refuse what would change nothing: a file says all of it."""
@@ -150,9 +144,8 @@ class SweepRequest:
         """Refuse data under the name of a kind that was trained on others."""
         if self.kind is None:
             return
-        if self.which not in ATLAS:
-            names = ", ".join(ATLAS)
-            raise refusal("sweep-kind", kind=self.kind, names=names, name=self.which)
+        words = {"kind": self.kind, "names": ", ".join(ATLAS), "name": self.which}
+        refuse_if(self.which not in ATLAS, "sweep-kind", **words)
         check_kind_name(self.kind)
         atlas = read_atlas()
         known = {run.spec.data_hash for run in atlas.runs if run.kind == self.kind}
@@ -165,15 +158,9 @@ class SweepRequest:
             raise refusal("sweep-foreign", folder=foreign[0], kind=self.kind)
 
 
-LISTS = {"sweeps": ["".join(asked())], "on_a_gpu": [str(WORKERS_ON_A_GPU)]}  # that --help names
-
-
-@with_words("sweep", fields_of=SweepRequest, **LISTS)
+@with_words("sweep", SweepRequest, sweeps=["".join(asked())], on_a_gpu=[str(WORKERS_ON_A_GPU)])
 def sweep(
-    invocation: typer.Context,
-    which: str,
     out: Path | None = None,
-    scale: str = "smoke",
     data: list[Path] | None = None,
     workers: int | None = None,
     threads: int = 1,
@@ -183,25 +170,34 @@ def sweep(
     wait: bool = True,
     checkpoint_seconds: float = 60.0,
     dry_run: bool = False,
-    **_fields: object,
+    **request: Any,
 ) -> None:
     """Train many networks and compare them. Run the same command again to resume.
 
     Named sweeps, and what they ask: {sweeps}
     """
-    request = chosen(SweepRequest, invocation, data=tuple(data or ()))
+    wanted = SweepRequest(**request, data=tuple(data or ()))
     if dry_run:
-        return show(cells_document(request.sweep()))
+        return show(cells_document(wanted.sweep()))
     if out is None:
         raise ValueError("--out is missing; name the folder that the sweep is to have")
-    options = chosen(RunnerOptions, invocation, out=out.resolve(), data_folders=())
+    options = RunnerOptions(
+        out=out.resolve(), device=device, threads=threads, checkpoint_seconds=checkpoint_seconds
+    )
     _check_runner(workers, ray, slurm)
-    opened = open_sweep(out, request.sweep(out))
+    opened = open_sweep(out, wanted.sweep(out))
     if slurm is not None:
         return _write_slurm(slurm, workers or SLURM_TASKS, opened, options)
     say_beyond_rates(opened.specs)
     cells = CellQueue(opened.specs, out)
-    _train(cells, opened, options, invocation)
+
+    def run(options: RunnerOptions, watch: SweepWatcher) -> None:
+        if ray is not None:
+            return run_on_ray(cells, options, watch, address=ray)
+        slots = usual_slots(device, workers, threads)
+        return LocalRunner(cells, options, slots, watch).run(wait=wait)
+
+    _train(cells, opened, options, run)
     _show_outcome(cells, opened, out)
     if cells.failed:
         raise SystemExit(SOME_FAILED)
@@ -210,8 +206,7 @@ def sweep(
 
 def _check_runner(workers: int | None, ray: str | None, slurm: Path | None) -> None:
     """Refuse before anything is prepared what could not be done after it."""
-    if workers is not None:
-        check_at_least(1, workers=workers)
+    check_at_least(1, workers=1 if workers is None else workers)
     if ray is not None and (slurm is not None or workers is not None):
         other = "--slurm" if slurm is not None else "--workers"
         raise ValueError(f"--ray {ray} and {other} cannot both say who trains; leave one out")
@@ -220,19 +215,17 @@ def _check_runner(workers: int | None, ray: str | None, slurm: Path | None) -> N
 
 
 def _train(
-    cells: CellQueue, opened: Sweep, options: RunnerOptions, invocation: typer.Context
+    cells: CellQueue,
+    opened: Sweep,
+    options: RunnerOptions,
+    run: Callable[[RunnerOptions, SweepWatcher], None],
 ) -> None:
     """Train what is left of a sweep; a signal ends it with results.csv written."""
-    given = invocation.params
     if not cells.all_done:
         options = replace(options, data_folders=_data_there(opened))
     try:
-        with watched(silent=manner().is_silent) as watch:
-            if given["ray"] is not None:
-                run_on_ray(cells, options, watch, address=given["ray"])
-            else:
-                slots = usual_slots(options.device, given["workers"], options.threads)
-                LocalRunner(cells, options, slots, watch).run(wait=given["wait"])
+        with watched() as watch:
+            run(options, watch)
     except Stopped as stopped:
         write_results(options.out, opened)
         say_stopped(f"{stopped}: {cells.left} of {cells.total} runs left")
@@ -244,15 +237,14 @@ def _show_outcome(cells: CellQueue, opened: Sweep, out: Path) -> None:
     from archfit.fit.conclusions import conclusions
     from archfit.fit.fitted import read_folders
 
-    if cells.failed and not manner().is_silent:  # first: a full disk has no room for the table
+    if cells.failed and not MANNER.get().is_silent:  # first: a full disk has no room for the table
         say(f"{NAME}: {counted(len(cells.failed), 'run')} failed")
     results = str(write_results(out, opened))
     try:
         said = conclusions(read_folders([out]).fits())
     except ValueError as problem:  # too few records are no failure of the sweep
         said = (f"No conclusion yet: {problem}.",)
-    document = outcome_document(cells, opened, folder=str(out), results=results, conclusions=said)
-    show(document)
+    show(outcome_document(cells, opened, folder=str(out), results=results, conclusions=said))
 
 
 def _write_slurm(file: Path, tasks: int, opened: Sweep, options: RunnerOptions) -> None:

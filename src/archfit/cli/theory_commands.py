@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import typer
 
 from archfit import answers
-from archfit.cli.options import Chart, chosen, with_words
-from archfit.cli.output import bar, show
+from archfit.cli.shared import bar, show, with_words
 from archfit.exact.measure import Machine, MeasureOptions
 from archfit.exact.prime_field import WITNESS_PRIME
 from archfit.exact.rank_claims import claims, growth_experiments
 from archfit.exact.witness import check_witness
 from archfit.exact.witness_kinds import KINDS, WitnessRequest, build_witness
 from archfit.report import measure_document as documents
-from archfit.report.measure_document import GROWTH
+from archfit.report.document import Document
 from archfit.report.theory_document import quantities_document, quantity_document, witness_document
 from archfit.spec.errors import InvalidValue, check_choice, refusal, refuse_if
 from archfit.spec.sizes import parse_size
 from archfit.theory.catalogue import as_plan, quantity
 from archfit.theory.counterexample import refute_formula
 from archfit.theory.shape import Shape
-
-if TYPE_CHECKING:
-    from archfit.report.document import Document
 
 LIST = "list"  # of claims
 FAILED = 1  # exit status of a witness that is not what was promised
@@ -64,8 +61,8 @@ def parse_input(text: str) -> tuple[str, object]:
         return key, value
 
 
-@with_words("bounds", fields_of=Shape)
-def bounds(counterexample: bool = False, chart: Chart = None, **shape: Any) -> None:
+@with_words("bounds", Shape)
+def bounds(counterexample: bool = False, chart: Path | None = None, **shape: Any) -> None:
     """Lower and upper bounds on the separation rank of one network, the best pair first.
 
     --chart draws them over depth.
@@ -74,25 +71,25 @@ def bounds(counterexample: bool = False, chart: Chart = None, **shape: Any) -> N
     show(found.document, chart=chart, figure="bounds")
 
 
-@with_words("measure", fields_of=MeasureOptions)
+@with_words("measure", MeasureOptions)
 def measure(
     prime: list[int] | None = None,
     device: str = "cpu",
     limit: float = 10.0,
     claim: str | None = None,
-    chart: Chart = None,
+    chart: Path | None = None,
     **options: Any,
 ) -> None:
     """Measure the separation rank of a small network, in exact arithmetic modulo primes.
 
     --chart draws --claim growth.
     """
-    refuse_if(chart is not None and claim != GROWTH, "measure-chart", chart=chart)
+    refuse_if(chart is not None and claim != documents.GROWTH, "measure-chart", chart=chart)
     if claim is not None:
         is_own = options["depth"] is None and options["width"] is None
         refuse_if(not is_own, "claim-shape", claim=claim)
         machine = Machine(device, limit, tuple(prime or ()))
-        return show(_claim(claim, machine), chart=chart, figure=GROWTH)
+        return show(_claim(claim, machine), chart=chart, figure=documents.GROWTH)
     with bar("evaluating") as progress:
         found = answers.measure(
             device=device, limit=limit, primes=prime or (), progress=progress, **options
@@ -105,9 +102,9 @@ def _claim(name: str, machine: Machine) -> Document:
     if name == LIST:
         return documents.claims_document()
     known = {claim.name: claim for claim in claims()}
-    check_choice((*known, GROWTH, LIST), claim=name)
+    check_choice((*known, documents.GROWTH, LIST), claim=name)
     with bar("evaluating") as progress:
-        if name != GROWTH:
+        if name != documents.GROWTH:
             claim = known[name]
             groups = [[machine.measure(case, progress) for case in group] for group in claim.groups]
             return documents.claim_document(claim, groups)
@@ -115,17 +112,16 @@ def _claim(name: str, machine: Machine) -> Document:
         return documents.growth_document([machine.measure(case, progress) for case in cases])
 
 
-@with_words("witness", fields_of=WitnessRequest, kinds=KINDS)
+@with_words("witness", WitnessRequest, kinds=KINDS)
 def witness(
-    invocation: typer.Context,
     kind: str = "simplified",
     plan: str | None = None,
     prime: int = WITNESS_PRIME,
-    **_fields: object,
+    **options: Any,
 ) -> None:
     """Build explicit weights that reach a lower bound, and check their separation rank."""
     given = None if plan is None else as_plan(*parse_input(f"plan={plan}"))
-    request = chosen(WitnessRequest, invocation, plan=given)
+    request = WitnessRequest(kind=kind, plan=given, **options)
     check = check_witness(build_witness(request, prime=prime))
     show(witness_document(check))
     if not check.verified:

@@ -15,12 +15,13 @@ from archfit.report.plan_document import (
     total_words,
     why_sections,
 )
+from archfit.report.version import version_line
 
 ADVICE_KEYS = ("recommended", "depth_range", "expected_regret", "basis", "warnings")
 
 
-def advice_document(advice: Advice, *, name: str, command: str, version: str) -> Document:
-    """What `archfit advise` says and its report holds; `name` is what people call the source."""
+def advice_document(advice: Advice, *, command: str) -> Document:
+    """What `archfit advise` says and its report holds; `command` is what was typed."""
     plan, description = advice.plan, advice.data.description
     shape, budget = said("plan.shape", plan.shape), plan.request.budget
     word = str(description["vocabulary"]).replace("bpe", "BPE")
@@ -30,7 +31,7 @@ def advice_document(advice: Advice, *, name: str, command: str, version: str) ->
     planned = plan_document(plan).data
     assert isinstance(planned, dict)
     return Document(
-        title=f"Which Transformer fits {name}?",
+        title=f"Which Transformer fits {advice.source.title}?",
         headline=said("advice.headline", advice.data, shape=shape, vocabulary=word, budget=budget),
         sections=(
             Section.of("", *_answer(advice)),
@@ -50,7 +51,7 @@ def advice_document(advice: Advice, *, name: str, command: str, version: str) ->
             Section.of(
                 "How to make it again",
                 Command(command),
-                said("advice.made", version),
+                said("advice.made", version_line()),
                 is_detail=True,
             ),
         ),

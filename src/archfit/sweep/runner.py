@@ -38,7 +38,7 @@ class RunnerOptions:
     """What the workers of a sweep share."""
 
     out: Path
-    data_folders: tuple[Path, ...]
+    data_folders: tuple[Path, ...] = ()
     device: str
     threads: int  # of each; results depend on it to the last bit, so it does not vary in a sweep
     checkpoint_seconds: float

@@ -24,7 +24,7 @@ from archfit.report.explorer import api
 from archfit.report.explorer.api import Pairs, Question
 from archfit.report.page import LAYOUTS, fragment, spec_of, templates
 from archfit.report.plan_document import plan_document, theory_figure
-from archfit.spec.errors import one_line
+from archfit.spec.errors import one_line, refuse_if
 
 STATIC = f"static/{__version__}"  # where scripts and sheets are
 FORMS: dict[str, dict[str, str]] = written("pages")
@@ -40,8 +40,7 @@ def _fields(query: Pairs, form: str) -> dict[str, str]:
 def _checked_fields(query: Pairs, form: str) -> dict[str, str]:
     """The same of a form that is right."""
     names = [name for name, _ in query]
-    if len(set(names)) < len(names):
-        raise ValueError("a field is sent twice; send it once")
+    refuse_if(len(set(names)) < len(names), "field-twice")
     if unknown := [name for name in names if name not in FORMS[form]]:
         raise ValueError(f"{unknown[0][:40]!r} is no field; use {', '.join(FORMS[form])}")
     return _fields(query, form)
@@ -51,8 +50,8 @@ def _plan_query(query: Pairs) -> Pairs:
     """The parameters of the API that the fields of the plan say."""
     fields = _checked_fields(query, "plan")
     kind, budget = fields.pop("of"), fields.pop("budget")
-    if kind not in (budgets := FORMS["budgets"]):
-        raise ValueError(f"of={kind[:40]!r} is no budget; use one of {', '.join(budgets)}")
+    words = {"kind": repr(kind[:40]), "budgets": ", ".join(FORMS["budgets"])}
+    refuse_if(kind not in FORMS["budgets"], "no-budget", **words)
     return [(name, text) for name, text in ({kind: budget} | fields).items() if text]
 
 
@@ -77,8 +76,7 @@ def _audit_page(asked: Question, values: Json) -> None:
     values |= {"names": sorted(zoo_names().values(), key=str.casefold), "model": None}
     name, config = values["form"]["name"], values["form"]["config"]
     _checked_fields(asked.query, "audit")
-    if name and config:
-        raise ValueError("a name and a config are given; give one of them")
+    refuse_if(bool(name and config), "name-and-config")
     if name or config:
         audited = audit_model(zoo_model(name)) if name else api.audited_config(config.encode())
         values |= {
@@ -106,24 +104,18 @@ def _gallery_page(asked: Question, values: Json) -> None:
     }
     fields = _checked_fields(asked.query, "gallery")
     find, sort = fields["find"].casefold(), fields["sort"]
-    if sort not in SLUGS:
-        raise ValueError(f"sort={sort[:40]!r} is no column; use {', '.join(SLUGS)}")
+    refuse_if(sort not in SLUGS, "no-column", sort=repr(sort[:40]), columns=", ".join(SLUGS))
     at = SLUGS.index(sort)
 
     def key(row: Json) -> tuple[float, str]:
         text = row["columns"][at]
         return 0 if COLUMNS[at] in WORDS else float(text.replace(",", "")), text.casefold()
 
-    cells = audit_document.models_table(models).rows
-    rows: list[Json] = [
-        {
-            "cells": row,
-            "findings": each.findings,
-            "columns": [*row, " ".join(f.id for f in each.findings)],
-        }
-        for each, row in zip(models, cells, strict=True)
-    ]
-    rows = [row for row in rows if find in " ".join(row["columns"]).casefold()]
+    rows: list[Json] = []
+    for each, cells in zip(models, audit_document.models_table(models).rows, strict=True):
+        columns = [*cells, " ".join(found.id for found in each.findings)]
+        if find in " ".join(columns).casefold():
+            rows.append({"cells": cells, "findings": each.findings, "columns": columns})
     known = [row for row in rows if row["columns"][at]]
     unknown = [row for row in rows if not row["columns"][at]]
     values["rows"] = sorted(known, key=key, reverse=bool(fields["down"])) + unknown
@@ -151,8 +143,7 @@ def _kind(query: Pairs) -> str:
     """The kind that the form says; without one, the first."""
     kinds = _atlas()[1]
     kind = _checked_fields(query, "atlas")["kind"] or next(iter(kinds), "")
-    if kind not in kinds:
-        raise ValueError(f"kind={kind[:40]!r} is no kind of the atlas; use {', '.join(kinds)}")
+    refuse_if(kind not in kinds, "no-kind", kind=repr(kind[:40]), kinds=", ".join(kinds))
     return kind
 
 

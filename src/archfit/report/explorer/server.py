@@ -18,15 +18,15 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from archfit.report.document import written
+from archfit.report.document import said, written
 from archfit.report.explorer import api, pages, workers
 from archfit.report.explorer.api import ADDRESS, MOST_BODY_BYTES, MOST_HEAD_BYTES, MOST_HEADERS
 from archfit.report.page import vega_embed
+from archfit.spec.errors import refusal, refuse_if
 
 MOST_CONNECTIONS = 512
 REMEMBERED = 128  # answers, of at most about 250 kB
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-ONE_CORE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # for each process that answers
 HEADERS: dict[str, str] = written("pages")["headers"]
 FOR_A_DAY = {"cache-control": "public, max-age=86400"}
 
@@ -58,10 +58,7 @@ def _problem(request: Request, hosts: Sequence[str]) -> tuple[int, str] | None:
     name, colon, port = host.rpartition(":")
     is_with_port = bool(colon) and port.isdigit()
     if hosts and (name if is_with_port else host).lower() not in hosts:
-        return 400, (
-            f"host {host[:60]!r} is not this server; use http://127.0.0.1 and its port, and "
-            "let a proxy say the same"
-        )
+        return 400, said("explorer.host", repr(host[:60]))
     if not length.isdigit() or len(length) > 18:
         return 400, "content-length is no size; send the number of bytes"
     if int(length) > MOST_BODY_BYTES:
@@ -158,11 +155,8 @@ def application(explorer: Explorer, hosts: Sequence[str]) -> Starlette:
 
 
 def _refused(request: Request, problem: HTTPException) -> Response:
-    sentences = {
-        404: f"nothing is here; pages are /, /audit, /gallery, /atlas, and the API is in {ADDRESS}",
-        405: f"{request.method[:20]} is not for this address; its description is in {ADDRESS}",
-    }
-    sentence = sentences.get(problem.status_code, problem.detail)
+    name = {404: "explorer.nowhere", 405: "explorer.method"}.get(problem.status_code)
+    sentence = said(name, request.method[:20], ADDRESS) if name else problem.detail
     response = api.refusal(request.scope["path"], problem.status_code, sentence)
     response.headers.update(problem.headers or {})
     return response
@@ -202,8 +196,7 @@ class ImpatientProtocol(H11Protocol):
 
 def listen(host: str, port: int) -> socket.socket:
     """A socket on this address; one that is taken, or is none, is refused in a sentence."""
-    if not 0 <= port <= 65535:
-        raise ValueError(f"port={port} is not in 0..65535; 0 takes a free one")
+    refuse_if(not 0 <= port <= 65535, "no-port", port=port)
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, *_, address = found[0]
@@ -214,15 +207,13 @@ def listen(host: str, port: int) -> socket.socket:
     except (socket.gaierror, UnicodeError) as problem:
         raise ValueError(f"host {host!r} is no address of this machine; use 127.0.0.1") from problem
     except OSError as problem:
-        raise ValueError(
-            f"port {port} of {host} cannot be had ({os.strerror(problem.errno or 0)}); use another "
-            "--port, or --port 0 for a free one"
-        ) from problem
+        reason = os.strerror(problem.errno or 0)
+        raise refusal("port-taken", port=port, host=host, reason=reason) from problem
 
 
 def serve(listener: socket.socket, announce: Callable[[], None]) -> None:
     """Answer on this socket until Ctrl-C."""
-    os.environ.update(ONE_CORE)
+    os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")  # of each that answers
     host = listener.getsockname()[0]
     is_local = host == "::1" or host.startswith("127.")
     config = uvicorn.Config(

@@ -1,4 +1,4 @@
-"""`archfit train`: one run, or several seeds of it, with progress that a person can read."""
+"""`archfit data` and `archfit train`: token shards, and a run, or several seeds of it, on them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ import json
 import math
 import os
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from archfit.cli.options import MOST_SEEDS, chosen, with_words
-from archfit.cli.output import manner, say_beyond_rates, say_stopped, show
-from archfit.cli.progress import run_watchers
+from archfit.cli.progress import run_watchers, say_beyond_rates
+from archfit.cli.shared import MANNER, MOST_SEEDS, bar, print_json, say_stopped, show, with_words
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
-from archfit.data.sources import SAMPLE, DataSettings
+from archfit.data.sources import SAMPLE, DataSettings, guess_kind
+from archfit.report.sweep_document import data_document, runs_document
 from archfit.report.version import version_line
 from archfit.spec import RunSpec, load_file
+from archfit.spec.data_kinds import DATA_KINDS
 from archfit.spec.errors import check_at_least, check_choice, check_real, refuse_if
 from archfit.spec.files import LARGEST_SPEC
 from archfit.spec.run_options import ATTENTIONS, RunOptions
@@ -29,23 +31,62 @@ from archfit.spec.sizes import parse_size
 from archfit.sweep.runner import DEVICES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from archfit.train import TrainSettings
 
 STANDARD_INPUT = Path("-")
+NUMBERS: dict[str, Callable[[str], float]] = {  # options that may be numbers
+    "head": parse_size, "feed_forward": parse_size, "learning_rate": float,
+}  # fmt: skip
 
 
-@with_words("train", fields_of=RunOptions)
+@with_words("data prepare", DataSettings, kinds=DATA_KINDS)
+def prepare(
+    out: Path,
+    source: str = SAMPLE,
+    kind: str = "",
+    heldout: str = "",
+    field: str = "",
+    heldout_field: str = "",
+    columns: str = "",
+    overwrite: bool = False,
+    **others: Any,
+) -> None:
+    """Turn files into tokens: train.bin, heldout.bin (nanoGPT layout), tokenizer and data.json."""
+    settings = DataSettings(
+        **others,
+        kind=kind or guess_kind(source),
+        field=field or None,
+        heldout_field=heldout_field or None,
+        columns=tuple(name.strip() for name in columns.split(",") if name.strip()),
+    )
+    with bar("reading", of_bytes=True) as report:
+        outcome = prepare_data(
+            source, out, settings, heldout=heldout or None, overwrite=overwrite, report=report
+        )
+    there = "It was there already, made from this source with these settings."
+    _show(outcome.data, *[there] * outcome.already_there)
+
+
+@with_words("data inspect")
+def inspect(folder: Path, verify: bool = False) -> None:
+    """Show what a prepared data set holds."""
+    data = open_prepared(folder)
+    if verify:
+        data.verify()
+    _show(data, *["All files are as they were written: their hashes agree."] * verify)
+
+
+def _show(data: PreparedData, *sentences: str) -> None:
+    if MANNER.get().as_json:  # also of a data set whose description is damaged
+        return print_json(data.description)
+    return show(data_document(data.description, str(data.folder), *sentences))
+
+
+@with_words("train", RunOptions)
 def train(
-    invocation: typer.Context,
     out: Path,
     data: list[Path] | None = None,
     spec: list[Path] | None = None,
-    feed_forward: str | None = None,
-    head: str = "full",
-    attention: str = "softmax",
-    learning_rate: str | None = None,
     tune: bool = False,
     precision: str = "auto",
     seed: int = 0,
@@ -56,12 +97,12 @@ def train(
     checkpoint_seconds: float = 60.0,
     keep_weights: bool = True,
     track: str = "",
-    **_fields: object,
+    **run: Any,
 ) -> None:
     """Train a network. Run the same command again to resume."""
     check_choice(DEVICES, device=device)
     check_choice(("auto", "replicate", "shard"), sharding=sharding)
-    check_choice(tuple(ATTENTIONS), attention=attention)
+    check_choice(tuple(ATTENTIONS), attention=run["attention"])
     check_real(0, math.inf, checkpoint_seconds=checkpoint_seconds)
     check_real(1, MOST_SEEDS, seeds=seeds)
     _use_threads(threads)
@@ -70,39 +111,33 @@ def train(
     datasets = _datasets(data or [], out, is_worker=is_worker)
     from archfit.train import TrainSettings
 
-    settings = chosen(TrainSettings, invocation, code_version=version_line())
+    machine: dict[str, Any] = {"device": device, "sharding": sharding, "keep_weights": keep_weights}
+    machine |= {"checkpoint_seconds": checkpoint_seconds, "code_version": version_line()}
+    settings = TrainSettings(**machine)
     if is_worker:
         from archfit.train.together import serve
 
         # Where nobody hears it any more, standard input ends too, and the run is saved.
         return serve(sys.stdin, lambda it: typer.echo(json.dumps(it)), datasets, out, settings)
-    specs = list(dict.fromkeys(read)) or _asked_for(invocation, datasets[0])  # each once
+    specs = list(dict.fromkeys(read))  # each once
+    if not specs:
+        run["precision"] = _precision(precision, device)
+        specs = _asked_for(run, datasets[0], range(seed, seed + seeds), tune=tune)
     say_beyond_rates(specs)
     return _train_all(specs, datasets[0], out, settings, track=track)
 
 
-def _asked_for(invocation: typer.Context, data: PreparedData) -> list[RunSpec]:
+def _asked_for(
+    options: dict[str, Any], data: PreparedData, seeds: range, *, tune: bool
+) -> list[RunSpec]:
     """The runs that the options describe: every seed, with --tune at three rates."""
-    given = invocation.params
-    wanted = chosen(
-        RunOptions,
-        invocation,
-        precision=_precision(given["precision"], given["device"]),
-        head=_number_or_word(given["head"], parse_size),
-        feed_forward=_number_or_word(given["feed_forward"], parse_size),
-        learning_rate=_number_or_word(given["learning_rate"], float),
-    )
-    made = partial(wanted.spec, vocab=data.vocab, data_hash=data.data_hash)
-    specs = [made(seed=given["seed"] + number) for number in range(given["seeds"])]
-    factors = (0.5, 1.0, 2.0) if given["tune"] else (1.0,)
+    for name, number in NUMBERS.items():  # other words are for the run to know
+        with contextlib.suppress(ValueError):
+            options[name] = None if options[name] is None else number(options[name])
+    made = partial(RunOptions(**options).spec, vocab=data.vocab, data_hash=data.data_hash)
+    specs = [made(seed=seed) for seed in seeds]
+    factors = (0.5, 1.0, 2.0) if tune else (1.0,)
     return [spec.at_rate(factor) for factor in factors for spec in specs]
-
-
-def _number_or_word(text: str | None, parse: Callable[[str], float]) -> float | str | None:
-    """A number where it is one; which other words there are, the run knows."""
-    with contextlib.suppress(ValueError):
-        return None if text is None else parse(text)
-    return text
 
 
 def _datasets(folders: list[Path], out: Path, *, is_worker: bool) -> list[PreparedData]:
@@ -121,8 +156,7 @@ def _use_threads(wanted: int | None) -> None:
     refuse_if(importlib.util.find_spec("torch") is None, "no-torch")
     import torch
 
-    if wanted is not None:
-        check_at_least(1, threads=wanted)
+    check_at_least(1, threads=1 if wanted is None else wanted)
     if wanted is not None or "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(wanted or 1)
 
@@ -149,8 +183,9 @@ def _train_all(
     from archfit.train import Stopped, Watchers, train_together
     from archfit.train.trackers import trackers
 
-    names = tuple(name.strip() for name in track.split(",") if name.strip()) if _leads() else ()
-    silent = manner().is_silent or not _leads()
+    leads = os.environ.get("RANK", "0") == "0"  # of torchrun's processes this one speaks
+    names = tuple(name.strip() for name in track.split(",") if name.strip()) if leads else ()
+    silent = MANNER.get().is_silent or not leads
     try:
         with run_watchers(len(specs), silent=silent) as watched, contextlib.ExitStack() as at_end:
             watchers = []
@@ -161,15 +196,8 @@ def _train_all(
                 watchers.append(Watchers(watcher, *mirrors))
             records = train_together(specs, data, out, settings, watchers)
     except Stopped as stopped:  # said when the bars are gone
-        if _leads():
+        if leads:
             say_stopped(f"{stopped}")
         raise SystemExit(128 + stopped.signal_number) from stopped
-    if _leads():
-        from archfit.report.sweep_document import runs_document
-
+    if leads:
         show(runs_document(records, str(out)))
-
-
-def _leads() -> bool:
-    """Whether this is the one of torchrun's processes that speaks."""
-    return os.environ.get("RANK", "0") == "0"
