@@ -23,7 +23,7 @@ from archfit.data.streams import (
 from archfit.data.vocabulary import Ids, Vocabulary
 from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import LARGEST_VOCAB
-from archfit.spec.errors import InvalidValue
+from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.lazy_numpy import NDArray
 
 AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
@@ -54,9 +54,7 @@ def _from_first_mark(file: SourceFile, ledger: Ledger) -> Iterator[bytes]:
     chunks = file.unpacked(ledger)
     head = next((start for chunk in chunks if (start := chunk.lstrip(_BLANKS))), b"")
     if head and not head.startswith(b">"):
-        rule = f"starts with {head[:20].decode('latin-1')!r}, not with a FASTA header"
-        way_out = "put a line >name before each sequence, or use --kind abc for bare characters"
-        raise ValueError(f"{file.name} {rule}; {way_out}")
+        raise refusal("no-fasta-header", name=file.name, start=repr(head[:20].decode("latin-1")))
     yield head
     yield from chunks
 
@@ -75,14 +73,12 @@ def _letters_of_read(lines: Sequence[bytes | None], where: str) -> bytes:
         if line is None:
             raise ValueError(f"{where} ends in the middle; copy the file again")
         if not line.startswith(mark):
-            rule = f"has {line[:20].decode('latin-1')!r} where a line begins with {mark.decode()}"
-            way_out = "a read has four lines: @name, sequence, +, qualities"
-            raise ValueError(f"{where} {rule}; {way_out}")
+            found = repr(line[:20].decode("latin-1"))
+            raise refusal("no-fastq-mark", where=where, line=found, mark=mark.decode())
     _, sequence, _, qualities = (line or b"" for line in lines)
     letters = sequence_letters(sequence.translate(_UNKNOWN), where)
-    if len(qualities.strip()) != len(letters):
-        rule = f"has {len(letters)} letters and {len(qualities.strip())} qualities"
-        raise ValueError(f"{where} {rule}; each letter has one, so the file is damaged")
+    sizes = {"letters": len(letters), "qualities": len(qualities.strip())}
+    refuse_if(sizes["letters"] != sizes["qualities"], "fastq-qualities", where=where, **sizes)
     return letters
 
 
@@ -90,8 +86,7 @@ def sequence_letters(body: bytes, where: str) -> bytes:
     """The letters in upper case without blanks; what is no letter of a sequence is refused."""
     letters = body.translate(_UPPER, _BLANKS)
     if strange := letters.translate(None, _LETTERS):
-        rule = f"holds {chr(strange[0])!r}, which is no sequence letter"
-        raise ValueError(f"{where} {rule}; only A-Z, * and - may stand between headers")
+        raise refusal("no-sequence-letter", where=where, letter=repr(chr(strange[0])))
     return letters
 
 
@@ -116,8 +111,7 @@ def sequence_alphabet(counts: dict[str, int], unusual: str) -> tuple[str, dict[s
     unknown = "X" if usual == AMINO_ACIDS else "N"
     if unusual == "refuse":
         found = ", ".join(f"{letter} ({counts[letter]} times)" for letter in strange)
-        way_out = f"use --unusual map, which turns them into {unknown}, or --unusual keep"
-        raise ValueError(f"the sequences hold {found}, not only {usual}; {way_out}")
+        raise refusal("unusual-letters", found=found, usual=usual, unknown=unknown)
     seen = {letter for letter in counts if letter in usual} | {unknown}
     return "".join(sorted(seen)), {letter: unknown for letter in strange if letter != unknown}
 
@@ -171,9 +165,8 @@ class Kmers(Vocabulary):
             table[ord(letter)] = self.alphabet.index(read_as)
         letters = table[np.frombuffer(content, np.uint8)]
         if letters.size and letters.min() < 0:
-            rule = f"is not in the alphabet {self.alphabet}"
-            strange = chr(content[int(letters.argmin())])
-            raise ValueError(f"letter {strange!r} {rule}; prepare again with it")
+            strange = repr(chr(content[int(letters.argmin())]))
+            raise refusal("foreign-letter", letter=strange, alphabet=self.alphabet)
         return letters
 
     def content_of(self, ids: Ids) -> bytes:
@@ -196,9 +189,8 @@ def kmer_vocabulary(settings: DataSettings, contents: Iterable[bytes], _: Facts)
     alphabet, mapped = sequence_alphabet(counts, settings.unusual)
     letters, k = len(alphabet), settings.kmer
     needed = letters**k + (letters if k > 1 else 0) + 1
-    if needed > LARGEST_VOCAB:
-        rule = f"of {letters} letters needs {needed} tokens, more than {LARGEST_VOCAB}"
-        raise InvalidValue("kmer", k, rule, "use a smaller one")
+    sizes = {"letters": letters, "needed": needed, "most": LARGEST_VOCAB}
+    refuse_if(needed > LARGEST_VOCAB, "too-many-kmers", k, **sizes)
     rows = settings.rows(needed, "k-mers" if k > 1 else "letters")
     return Kmers(alphabet=alphabet, k=k, mapped=mapped, size=rows)
 

@@ -28,7 +28,7 @@ from archfit.data.streams import (
 )
 from archfit.data.vocabulary import Ids, TableVocabulary, encode_upper_bits
 from archfit.spec import lazy_numpy as np
-from archfit.spec.errors import InvalidValue
+from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.lazy_numpy import NDArray
 
 if TYPE_CHECKING:
@@ -85,25 +85,21 @@ class ImageReader:
         arrays = ", ".join(member.removesuffix(".npy") for member in members) or "nothing"
         if self._field is not None:
             if f"{self._field}.npy" not in members:
-                rule = f"has no array {self._field!r} but {arrays}"
-                raise ValueError(f"{name} {rule}; choose one by --field")
+                raise refusal("no-array", name=name, field=repr(self._field), arrays=arrays)
             return [f"{self._field}.npy"]
         found = []
         for member in members:
             with archive.open(member) as stream:
                 shape, _ = array_header(stream, f"{name}:{member}")
             found += [member] * (len(shape) in (3, 4))
-        if not found:
-            rule = f"holds {arrays}, none of the form (images, rows, columns[, 3])"
-            raise ValueError(f"{name} {rule}; reshape it, or choose another --kind")
+        refuse_if(not found, "no-image-array", name=name, arrays=arrays)
         return found
 
     def _array(self, stream: IO[bytes], name: str) -> Blocks:
         """Images of one array, read a few megabytes at a time and never as a whole."""
         shape, kind = array_header(stream, name)
-        if len(shape) not in (3, 4) or (len(shape) == 4 and shape[3] not in (GREY, RGB)):
-            rule = "images are (images, rows, columns) or (images, rows, columns, 3)"
-            raise ValueError(f"{name} has shape {shape}; {rule}")
+        is_image = len(shape) == 3 or (len(shape) == 4 and shape[3] in (GREY, RGB))
+        refuse_if(not is_image, "no-image-shape", name=name, shape=shape)
         if kind not in (np.dtype(np.uint8), np.dtype(bool)):
             raise ValueError(f"{name} holds {kind}, not uint8; scale it to 0..255 and convert it")
         count, rows, columns, depth = (*shape, GREY)[:4]
@@ -114,9 +110,7 @@ class ImageReader:
         for start in range(0, count if size else 0, at_once):
             images = min(at_once, count - start)
             content = stream.read(images * size)  # a header may promise what is not there
-            if len(content) < images * size:
-                rule = "is truncated: its header promises more pixels"
-                raise ValueError(f"{name} {rule}; write it again")
+            refuse_if(len(content) < images * size, "truncated-array", name=name)
             pixels = np.frombuffer(content, np.uint8)
             pixels = pixels * np.uint8(255) if kind == np.dtype(bool) else pixels
             if depth == RGB and self.channels == GREY:
@@ -143,8 +137,7 @@ class ImageReader:
             ):
                 return self._pixels(image, file.name)
         except pillow.DecompressionBombError as problem:
-            rule = f"has more than {LARGEST_IMAGE} pixels"
-            raise ValueError(f"{file.name} {rule}; crop or resize it") from problem
+            raise refusal("image-bomb", name=file.name, most=LARGEST_IMAGE) from problem
 
     def _pixels(self, image: Image, name: str) -> bytes:
         columns, rows = image.size
@@ -156,18 +149,15 @@ class ImageReader:
 
     def _check_form(self, rows: int, columns: int, depth: int, name: str) -> None:
         """Refuse an image that is huge, or not like the first."""
-        if rows * columns > LARGEST_IMAGE:
-            rule = f"is {rows}x{columns}, but one image may have {LARGEST_IMAGE} pixels"
-            raise ValueError(f"{name} {rule}; crop or resize it")
+        is_large, size = rows * columns > LARGEST_IMAGE, f"{rows}x{columns}"
+        refuse_if(is_large, "large-image", name=name, size=size, most=LARGEST_IMAGE)
         if not self._facts:
             self._first, self.channels = name, self.channels or depth
             self._facts |= {"rows": rows, "columns": columns, "channels": self.channels}
-        if (there := (self._facts["rows"], self._facts["columns"])) != (rows, columns):
-            rule = f"is {rows}x{columns} but {self._first} is {there[0]}x{there[1]}"
-            raise ValueError(f"{name} {rule}; all images must have one size: crop or resize them")
-        if depth < self.channels:
-            rule = "is grey but the palette of --clusters needs colours"
-            raise ValueError(f"{name} {rule}; use --levels")
+        usual = f"{self._facts['rows']}x{self._facts['columns']}"
+        sizes = {"size": size, "first": self._first, "usual": usual}
+        refuse_if(size != usual, "other-image-size", name=name, **sizes)
+        refuse_if(depth < self.channels, "grey-image", name=name)
 
 
 def array_header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
@@ -287,9 +277,8 @@ def _levels(settings: DataSettings) -> int:
     """Those asked for, or as many as fill the rows of --vocab, or all."""
     beside = MOST_LEVELS if settings.vocab is None else min(settings.vocab - 1, MOST_LEVELS)
     if not settings.levels and (beside & (beside - 1) or beside < 2):
-        rule = f"leaves {beside} grey levels beside the separator, which is no power of two"
-        way_out = f"use {(1 << beside.bit_length()) + 1}, or choose {{levels}}"
-        raise InvalidValue("vocab", settings.vocab, rule, way_out)
+        enough = (1 << beside.bit_length()) + 1
+        raise refusal("odd-grey-levels", settings.vocab, levels=beside, enough=enough)
     return settings.levels or beside
 
 

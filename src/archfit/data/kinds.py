@@ -27,6 +27,7 @@ from archfit.data.vocabulary import (
     tokenizer_object,
     tokenizer_text,
 )
+from archfit.spec.errors import refuse_if
 
 LOOKED_AT = 1 << 16  # bytes
 MOST_UNPACKED = 1 << 26
@@ -138,7 +139,5 @@ def tokenizer_rows(path: Path) -> int:
     if document.get("format") == FORMAT:
         return read_vocabulary(text, path.name).size
     rows = max(token_ids(document), default=-1) + 1
-    if rows < 2:
-        way_out = "save the tokenizer by save_pretrained of Hugging Face's fast tokenizers"
-        raise ValueError(f"{path.name} is not a tokenizer.json: it has no model.vocab; {way_out}")
+    refuse_if(rows < 2, "no-model-vocab", name=path.name)
     return rows

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from archfit.data.prepared import PreparedData
 from archfit.spec import lazy_numpy as np
-from archfit.spec.errors import InvalidValue, check_at_least
+from archfit.spec.errors import InvalidValue, check_at_least, refuse_if
 from archfit.spec.lazy_numpy import NDArray
 
 HIDDEN_SHARE = 0.15
@@ -50,14 +50,13 @@ class Loader:
         check_at_least(1, batch=self.batch, context=self.context)
         if not 0 <= self.seed < 1 << 64:
             raise InvalidValue("seed", self.seed, "is not in 0..2^64-1", "use one that is")
-        if not 0 <= self.rank < self.world or self.batch % self.world:
-            rule = f"of {{world}}={self.world} has no equal share of {{batch}}={self.batch}"
-            raise InvalidValue("rank", self.rank, rule, "use a {world} that divides the {batch}")
+        sizes = {"world": self.world, "batch": self.batch}
+        is_shared = 0 <= self.rank < self.world and self.batch % self.world == 0
+        refuse_if(not is_shared, "no-equal-share", self.rank, **sizes)
         for side in ("train", "heldout"):
             tokens = len(self.data.tokens(side))
-            if tokens <= self.context:
-                rule = f"has {tokens} tokens, too few for context={self.context}"
-                raise ValueError(f"the {side} side {rule}; use a shorter context or more data")
+            sizes = {"tokens": tokens, "context": self.context}
+            refuse_if(tokens <= self.context, "short-side", side=side, **sizes)
             view = np.lib.stride_tricks.sliding_window_view
             self._windows[side] = view(self.data.tokens(side), self.context + 1)
 
@@ -116,8 +115,7 @@ class Loader:
         self.data.check_unchanged()
         self.data.shard(side).check(starts, self.context + 1)
         rows = self._windows[side][starts].astype(np.int64)
-        if rows.max() >= self.data.vocab:
-            rule = f"holds the id {rows.max()}, and its vocabulary ends at {self.data.vocab - 1}"
-            path = f"{self.data.folder}/{side}.bin"
-            raise ValueError(f"{path} {rule}; prepare it again with --overwrite")
+        largest, last = rows.max(), self.data.vocab - 1
+        path = f"{self.data.folder}/{side}.bin"
+        refuse_if(largest > last, "id-over-vocabulary", path=path, largest=largest, last=last)
         return rows

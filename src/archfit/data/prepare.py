@@ -41,6 +41,7 @@ from archfit.data.vocabulary import Vocabulary, pieces_of, tokenizer_text, train
 from archfit.spec import files
 from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import DATA_KINDS
+from archfit.spec.errors import refuse_if
 from archfit.spec.lazy_numpy import NDArray
 
 TRAINING_BYTES = 128 << 20  # a tokenizer sees at most this much; its table of words stays small
@@ -86,9 +87,8 @@ def prepare(
         sources.append(SourceDocuments(heldout, other, facts, report))
     folder = Path(source).resolve()
     is_inside = folder.is_dir() and out.resolve().is_relative_to(folder)
-    if is_inside and DATA_KINDS[settings.kind].reads_shards:  # a later run would read it
-        rule = f"lies inside {source!r}, all of whose files are read"
-        raise ValueError(f"--out {str(out)!r} {rule}; choose a folder outside")
+    is_read = is_inside and DATA_KINDS[settings.kind].reads_shards  # by a later run
+    refuse_if(is_read, "out-inside-source", out=repr(str(out)), source=repr(source))
     if settings.tokenizer is not None:
         tokenizer_text(settings.tokenizer)  # refused before anything is read
 
@@ -217,9 +217,8 @@ def write_data_set(
 def _surveyed(source: Documents, found: Survey) -> Iterator[bytes]:
     """The content of a source; one that holds nothing is refused at its end."""
     yield from found.read(source.blocks("reading"))
-    if not found.bytes:
-        rule = f"is empty: it holds no document of kind {source.settings.kind}"
-        raise ValueError(f"{source.source!r} {rule}; give another source or --kind")
+    named = {"source": repr(source.source), "kind": source.settings.kind}
+    refuse_if(not found.bytes, "empty-source", **named)
 
 
 def _trained_bpe(source: Documents, places: NDArray[np.int64], content: int) -> Vocabulary:
@@ -259,9 +258,8 @@ def _write_tokens(
             for block in source.blocks("encoding"):
                 for shard, part in zip((train, heldout), divider.divide(block), strict=True):
                     shard.add(part)
-        if not train.bytes or not heldout.bytes:
-            rule = f"is too small ({content} bytes of content) to hold out 5 % of it"
-            raise ValueError(f"{sources[0].source!r} {rule}; give more, or a --heldout source")
+        is_small, name = not train.bytes or not heldout.bytes, repr(sources[0].source)
+        refuse_if(is_small, "small-source", source=name, content=content)
         (trained, checksums), (held, others) = train.finish(), heldout.finish()
     files.write_whole(folder / files.CHECKSUMS, checksums + others)
     first, *rest = (np.array(found.digests, np.uint64) for found in surveys)

@@ -18,6 +18,7 @@ from archfit.data.shards import BLOCK_BYTES, DIGEST_BYTES
 from archfit.spec import files
 from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import DATA_KINDS, LARGEST_VOCAB
+from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.lazy_numpy import NDArray
 
 if TYPE_CHECKING:
@@ -75,9 +76,8 @@ class Shard:
             start = block * self._block_bytes
             content, noted = self._content[start : start + self._block_bytes], self._digests[block]
             if hashlib.sha256(content.data).digest()[: len(noted)] != noted.tobytes():
-                where = f"its checksum differs in bytes {start:,} to {start + len(content) - 1:,}"
-                what = f"{self.path} is not what was written: {where}"
-                raise ValueError(f"{what}; prepare it again with --overwrite")
+                place = {"first": f"{start:,}", "last": f"{start + len(content) - 1:,}"}
+                raise refusal("other-checksum", path=self.path, **place)
             self._unread[block] = False
             self._left -= 1
 
@@ -149,9 +149,7 @@ class PreparedData:
         """Refuse to go on where a file was replaced or written to since it was opened."""
         for path, before in self._opened.items():
             if not os.path.exists(path) or _identity(path) != before:
-                rule = "changed while it was in use, so a record would name data that it was not"
-                way_out = "give the same command again when nothing writes to it"
-                raise ValueError(f"{path} {rule} made from; {way_out}")
+                raise refusal("changed-in-use", path=path)
 
     def vocabulary(self) -> Vocabulary:
         """What turns ids back into content."""
@@ -174,9 +172,7 @@ class PreparedData:
         for name, noted in hashes.items():
             with open(self.folder / name, "rb") as file:
                 found = hashlib.file_digest(file, "sha256").hexdigest()
-            if found != noted:
-                what = f"{self.folder.name}/{name} is not what was written: its hash differs"
-                raise ValueError(f"{what}; prepare it again with --overwrite")
+            refuse_if(found != noted, "other-hash", path=f"{self.folder.name}/{name}")
         for side in SIDES:
             self.shard(side).check(np.zeros(1, np.int64), len(self.tokens(side)))
 

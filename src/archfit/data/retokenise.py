@@ -21,6 +21,7 @@ from archfit.data.streams import Blocks, DocumentBlock, InputFile
 from archfit.data.vocabulary import Bpe, Bytes, Ids, Vocabulary
 from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import BYTE_VOCAB, LARGEST_KMER, LARGEST_VOCAB
+from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.lazy_numpy import NDArray
 from archfit.spec.parts import bpe_vocab_for
 
@@ -142,8 +143,8 @@ def expected_vocab(data: PreparedData, wanted: Tokenisation) -> int:
 def _kmers(data: PreparedData) -> Kmers:
     vocabulary = data.vocabulary()
     if not isinstance(vocabulary, Kmers):
-        rule = f"says {data.kind} but holds {vocabulary.name}"
-        raise ValueError(f"{str(data.folder)!r} {rule}; prepare it again")
+        kinds = {"kind": data.kind, "held": vocabulary.name}
+        raise refusal("no-kmers", folder=repr(str(data.folder)), **kinds)
     return vocabulary
 
 
@@ -154,9 +155,8 @@ def retokenised(data: PreparedData, out: Path, wanted: Tokenisation) -> Prepared
     """
     if isinstance(wanted, AsGiven) or wanted == given_tokenisation(data):
         return data
-    if data.units != ("letters" if isinstance(wanted, InKmers) else "bytes"):
-        way_out = "text, bytes and abc can be bytes or a BPE, fasta k-mers, and anything as given"
-        raise ValueError(f"data of kind {data.kind} cannot be had as {wanted.label}; {way_out}")
+    is_other = data.units != ("letters" if isinstance(wanted, InKmers) else "bytes")
+    refuse_if(is_other, "other-units", kind=data.kind, label=wanted.label)
     if isinstance(wanted, InKmers):  # all letters are kept: unusual ones were dealt with before
         settings = DataSettings(kind="fasta", kmer=wanted.k)
     else:  # bytes that stay bytes need not be UTF-8
@@ -196,10 +196,9 @@ class _SideDocuments(Documents):
                 try:
                     decoder.decode(part, final=ends)
                 except UnicodeDecodeError as problem:
-                    byte = f"byte 0x{problem.object[problem.start]:02x}"
-                    rule = f"is not UTF-8 ({byte}), and a BPE is learnt from text"
-                    where = f"document {number} of the {self.side} side"
-                    raise ValueError(f"{where} {rule}; keep this data as bytes") from problem
+                    byte = f"0x{problem.object[problem.start]:02x}"
+                    where = {"number": number, "side": self.side}
+                    raise refusal("no-utf8-document", byte=byte, **where) from problem
                 number += ends
             yield block
 

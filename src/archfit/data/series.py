@@ -22,6 +22,7 @@ from archfit.data.text import decoded
 from archfit.data.vocabulary import Ids, TableVocabulary, Vocabulary
 from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import LARGEST_VOCAB
+from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.lazy_numpy import NDArray
 
 VALUES_AT_ONCE = 1 << 17
@@ -113,9 +114,8 @@ def _wanted(header: list[str], body: list[str], columns: tuple[str, ...], name: 
     known = {str(place + 1): place for place in range(max(len(header), len(body)))}
     known |= {cell: place for place, cell in enumerate(names)}
     for column in columns:
-        if column not in known:
-            there = ", ".join(names) or f"1..{len(body)}"
-            raise ValueError(f"{name} has no column {column!r}; it has {there}")
+        there = ", ".join(names) or f"1..{len(body)}"
+        refuse_if(column not in known, "no-series", name=name, column=repr(column), there=there)
     return [known[column] for column in columns]
 
 
@@ -128,9 +128,8 @@ def _values(row: list[str], columns: list[int], name: str, number: int) -> list[
     cells = {column: row[column] if column < len(row) else "" for column in columns}
     is_fine = {at: _is_number(cell) and math.isfinite(float(cell)) for at, cell in cells.items()}
     column = next(column for column in columns if not is_fine[column])
-    where = f"{name}, column {column + 1}, row {number}"
-    way_out = "fill or drop it, or leave the column out by --columns"
-    raise ValueError(f"{where} holds {cells[column]!r}, which is not a finite number; {way_out}")
+    cell = repr(cells[column])
+    raise refusal("no-finite-number", name=name, column=column + 1, row=number, cell=cell)
 
 
 def _is_missing(cell: str) -> bool:
@@ -226,15 +225,12 @@ def _whole_ids(
         ids, rest = np.frombuffer(data[:cut], kind), data[cut:]
         found += len(ids)
         if ids.size and not (ids.min() >= 0 and ids.max() < LARGEST_VOCAB):
-            way_out = f"token ids are 0..{LARGEST_VOCAB - 1}, so check --dtype"
-            raise ValueError(f"{name} holds ids from {ids.min()} to {ids.max()}; {way_out}")
+            ends = {"least": ids.min(), "largest": ids.max(), "most": LARGEST_VOCAB - 1}
+            raise refusal("no-token-ids", name=name, **ends)
         yield ids.astype("<u4")
-    if promised not in (None, found):
-        rule = f"holds {found} ids, and its header says {promised}"
-        raise ValueError(f"{name} {rule}; write it again")
-    if rest:
-        rule = f"ends inside a token: its size is no multiple of {kind.itemsize} bytes"
-        raise ValueError(f"{name} {rule}; check --dtype, or write it again")
+    is_other = promised not in (None, found)
+    refuse_if(is_other, "other-length", name=name, found=found, promised=promised)
+    refuse_if(len(rest) > 0, "cut-token", name=name, size=kind.itemsize)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

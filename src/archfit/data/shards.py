@@ -29,9 +29,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archfit.data.statistics import counts_of
-from archfit.data.streams import DocumentBlock, changed_error
+from archfit.data.streams import DocumentBlock
 from archfit.data.vocabulary import WORDS
 from archfit.spec import lazy_numpy as np
+from archfit.spec.errors import refusal
 from archfit.spec.files import ASIDE, flush_folder, partial_folder
 from archfit.spec.lazy_numpy import NDArray
 
@@ -128,7 +129,8 @@ class Divider:
         if not self._passed + len(part):
             return  # an empty document is none
         if self._number == len(self._places):
-            raise changed_error("the source has more documents than before: it")
+            what = "the source has more documents than before: it"
+            raise refusal("changed-while-read", what=what)
         room = int(self._places[self._number]) - self._passed
         self._passed += len(part)
         if not self._beyond and room < len(part):

@@ -15,7 +15,7 @@ from archfit.data.streams import PACKED, Blocks, Facts, Ledger, SourceFile
 from archfit.data.vocabulary import Vocabulary
 from archfit.spec import files
 from archfit.spec.data_kinds import DATA_KINDS, LARGEST_KMER, LARGEST_VOCAB, kind_of_suffix
-from archfit.spec.errors import InvalidValue, check_choice
+from archfit.spec.errors import InvalidValue, check_choice, refusal, refuse_if
 
 SAMPLE = "sample"
 HUGGING_FACE = "hf:"
@@ -62,13 +62,11 @@ class DataSettings:
         check_range(2, MOST_COUNTED, "one bin carries no information", bins=self.bins)
         if self.levels not in (None, 2, 4, 8, 16, 32, 64, 128, 256):
             raise InvalidValue("levels", self.levels, "is no power of two in 2..256", "use one")
-        if self.levels is not None and self.clusters is not None:
-            rule = "makes grey tokens and {clusters} coloured ones"
-            raise InvalidValue("levels", self.levels, rule, "choose one of them")
+        is_grey_and_coloured = self.levels is not None and self.clusters is not None
+        refuse_if(is_grey_and_coloured, "levels-and-clusters", self.levels)
         by_id = self.separator if DATA_KINDS[self.kind].units == "values" else None
-        if by_id is not None and not (by_id.isdecimal() and int(by_id[:12]) < LARGEST_VOCAB):
-            rule = f"is not a token id below {LARGEST_VOCAB}"
-            raise InvalidValue("separator", by_id, rule, "give the id that ends a document")
+        is_id = by_id is None or (by_id.isdecimal() and int(by_id[:12]) < LARGEST_VOCAB)
+        refuse_if(not is_id, "no-token-id", by_id, most=LARGEST_VOCAB)
 
     def _refuse_foreign_options(self) -> None:
         known = {"kind", "vocab", "max_bytes", *DATA_KINDS[self.kind].options}
@@ -76,20 +74,17 @@ class DataSettings:
             value = getattr(self, field.name)
             if field.name not in known and value != field.default:
                 kinds = [name for name, kind in DATA_KINDS.items() if field.name in kind.options]
-                rule = f"means nothing for data of kind {self.kind}"
                 given = value if isinstance(value, int) else str(value)
-                raise InvalidValue(field.name, given, rule, f"it belongs to {' and '.join(kinds)}")
+                named = {"option": field.name, "kind": self.kind, "kinds": " and ".join(kinds)}
+                raise refusal("foreign-option", given, **named)
 
     def _check_vocab(self) -> None:
         reason = "one token carries no information, and no table has more rows"
         check_range(2, LARGEST_VOCAB, reason, vocab=self.vocab)
         least = DATA_KINDS[self.kind].least_vocab
-        if self.vocab is not None and self.vocab < least:
-            rule = "is smaller than the alphabet: 256 bytes and a separator"
-            raise InvalidValue("vocab", self.vocab, rule, f"use {least} or more")
-        if self.vocab is not None and self.tokenizer is not None:
-            rule = "cannot be chosen beside a {tokenizer}, whose size is fixed"
-            raise InvalidValue("vocab", self.vocab, rule, "leave one of them out")
+        if self.vocab is not None:
+            refuse_if(self.vocab < least, "vocab-below-bytes", self.vocab, least=least)
+            refuse_if(self.tokenizer is not None, "vocab-and-tokenizer", self.vocab)
 
     def count(self, name: str) -> int:
         """`clusters` or `bins` asked for; else as many as fill the rows of `vocab`, or as usual."""
@@ -99,9 +94,7 @@ class DataSettings:
     def rows(self, needed: int, what: str) -> int:
         """Rows of the table: as many as needed, or as many as asked for if that is enough."""
         if self.vocab is not None and self.vocab < needed:
-            rule = f"is smaller than the alphabet: the {what} of this source (and a separator)"
-            way_out = f"use {needed} or more, or leave it out"
-            raise InvalidValue("vocab", self.vocab, rule, way_out)
+            raise refusal("vocab-below-alphabet", self.vocab, what=what, needed=needed)
         return self.vocab or needed
 
     def as_json(self) -> dict[str, object]:
@@ -152,16 +145,13 @@ def find_files(source: str, kind: str) -> list[SourceFile]:
         files = [file for file in _walk(path) if not wanted or file.suffix in wanted]
         if not files:
             known = f"{' '.join(suffixes) or 'any'}{' or source code' * bool(code)}"
-            rule = f"holds no file of kind {kind} ({known}, also packed as"
-            way_out = f"{' '.join(PACKED)}); name the files or choose another --kind"
-            raise ValueError(f"folder {path.name!r} {rule} {way_out}")
+            packed = {"folder": repr(path.name), "packed": " ".join(PACKED)}
+            raise refusal("no-file-of-kind", kind=kind, known=known, **packed)
         return files
     if path.exists():
         return [SourceFile(path, path.name)]
     found = [name for name in sorted(glob.glob(source, recursive=True)) if not Path(name).is_dir()]
-    if not found:
-        way_out = f"give a path, a pattern in quotes, hf:NAME or {SAMPLE!r}"
-        raise ValueError(f"there is no file or folder {source!r}; {way_out}")
+    refuse_if(not found, "no-source", source=repr(source), sample=repr(SAMPLE))
     prefix = len(os.path.commonpath([str(Path(name).parent) for name in found]))
     return [SourceFile(Path(name), name[prefix:].lstrip("/")) for name in found]
 
@@ -179,16 +169,16 @@ def _walk(folder: Path) -> list[SourceFile]:
     here = os.path.realpath(folder)
     for name in relative:
         there = os.path.realpath(folder / name) if os.path.islink(folder / name) else here
-        if os.path.commonpath((here, there)) != here:
-            rule = f"is a link that leads outside of {folder.name!r}, to {there!r}"
-            raise ValueError(f"{name!r} {rule}; put the file itself there, or name it as SOURCE")
+        leads = {"folder": repr(folder.name), "there": repr(there)}
+        is_outside = os.path.commonpath((here, there)) != here
+        refuse_if(is_outside, "link-outside", name=repr(name), **leads)
     return [SourceFile(folder / name, name) for name in relative]
 
 
 def _refuse_unreadable(problem: OSError) -> None:
     """A folder that cannot be listed would silently leave its files out."""
-    rule = f"{problem.filename} cannot be read ({problem.strerror})"
-    raise ValueError(f"{rule}; change its permissions, or name the files") from problem
+    named = {"folder": problem.filename, "reason": problem.strerror}
+    raise refusal("unreadable-folder", **named) from problem
 
 
 Reader: TypeAlias = Callable[[Sequence[SourceFile], DataSettings, Ledger], Blocks]

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from archfit.spec.errors import refusal, refuse_if
+
 BLOCK_BYTES = 1 << 22
 HELD_PART_BYTES = 1 << 20  # an unfinished document is passed on once it is this long
 DOCUMENT_LINE = "<|doc|>"  # between documents of text; the separator of a BPE is called so, too
@@ -75,7 +77,7 @@ class SourceFile:
                 yield chunk
             after = os.fstat(stream.fileno())
         if (size, after.st_size, after.st_mtime_ns) != (before.st_size, size, before.st_mtime_ns):
-            raise changed_error(self.name)
+            raise refusal("changed-while-read", what=self.name)
         ledger.add(InputFile(self.name, size, digest.hexdigest()))
 
     def hash_into(self, ledger: Ledger) -> None:
@@ -89,9 +91,8 @@ class SourceFile:
         for chunk in self.unpacked(ledger):
             *lines, rest = (rest + chunk).split(b"\n")
             yield from lines
-            if len(rest) > 16 * BLOCK_BYTES:
-                rule = f"has a line of more than {16 * BLOCK_BYTES} bytes"
-                raise ValueError(f"{self.name} {rule}; is it really {self.suffix}?")
+            most, suffix = 16 * BLOCK_BYTES, self.suffix
+            refuse_if(len(rest) > most, "long-line", name=self.name, most=most, suffix=suffix)
         if rest:
             yield rest
 
@@ -121,26 +122,19 @@ class Ledger:
 
     def add(self, file: InputFile) -> None:
         """Note a file that was read to its end; read twice, it must be the same."""
-        if self.files.setdefault(file.name, file) != file:
-            raise changed_error(file.name)
+        is_other = self.files.setdefault(file.name, file) != file
+        refuse_if(is_other, "changed-while-read", what=file.name)
 
     def check_same(self, before: dict[str, InputFile]) -> None:
         """Refuse other files than those of a complete reading before; of none there was none."""
         for name in self.files.keys() | before.keys():
-            if before and before.get(name) != self.files.get(name):
-                raise changed_error(name)
+            is_other = before.get(name) != self.files.get(name)
+            refuse_if(is_other and bool(before), "changed-while-read", what=name)
 
     def spend(self, count: int, name: str) -> None:
         """Count bytes that `name` unpacks to; refuse those past the limit."""
         self._left -= count
-        if self._left < 0:
-            rule = f"takes the unpacked input past {self._max_bytes} bytes"
-            raise ValueError(f"{name} {rule}; if that is what you expect, raise --max-bytes")
-
-
-def changed_error(name: str) -> ValueError:
-    """The refusal of a file that is not what it was."""
-    return ValueError(f"{name} changed while it was read; run again when nothing writes to it")
+        refuse_if(self._left < 0, "past-max-bytes", name=name, most=self._max_bytes)
 
 
 @contextlib.contextmanager
@@ -182,9 +176,7 @@ def _unpack(chunks: Iterable[bytes], file: SourceFile) -> Iterator[bytes]:
                 with refused(Exception, damage, "fetch or pack it again"):  # a zoo
                     yield unpacker.decompress(data)
                 data = unpacker.unused_data if unpacker.eof else b""
-    if not unpacker.eof:
-        rule = "is truncated: its packed data ends too early"
-        raise ValueError(f"{file.name} {rule}; fetch it again")
+    refuse_if(not unpacker.eof, "truncated-file", name=file.name)
 
 
 def _decompressor(suffix: str) -> Any:

@@ -31,6 +31,7 @@ from archfit.data.streams import (
 from archfit.data.vocabulary import Bpe, Bytes, Characters, code_points, read_bpe, tokenizer_text
 from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import BYTE_VOCAB
+from archfit.spec.errors import refusal
 
 DEFAULT_FIELD = "text"
 DEFAULT_SPLIT = "train"
@@ -83,9 +84,8 @@ def decoded(chunks: Iterable[bytes], name: str, errors: str) -> Iterator[str]:
             yield decoder.decode(chunk, final=not chunk)
         except UnicodeDecodeError as problem:
             offset = before + len(chunk) - len(problem.object) + problem.start
-            where = f"byte 0x{problem.object[problem.start]:02x} at offset {offset}"
-            way_out = "use --errors replace, or --kind bytes"
-            raise ValueError(f"{name} is not UTF-8: {where}; {way_out}") from problem
+            byte = f"0x{problem.object[problem.start]:02x}"
+            raise refusal("no-utf8", name=name, byte=byte, offset=offset) from problem
         before += len(chunk)
 
 
@@ -110,15 +110,13 @@ def _json_documents(file: SourceFile, settings: DataSettings, ledger: Ledger) ->
 def _encoded(value: object, where: str, errors: str) -> bytes:
     """A text value as UTF-8; a lone surrogate has none."""
     if not isinstance(value, str):
-        rule = f"holds {type(value).__name__}, not text"
-        raise ValueError(f"{where} {rule}; choose a text field by --field")
+        raise refusal("no-text", where=where, kind=type(value).__name__)
     try:
         return value.encode()
     except UnicodeEncodeError as problem:
         if errors == "replace":
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
-        rule = f"is not valid Unicode ({problem.reason})"
-        raise ValueError(f"{where} {rule}; use --errors replace") from problem
+        raise refusal("no-unicode", where=where, reason=problem.reason) from problem
 
 
 def _parquet_documents(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Iterator[bytes]:

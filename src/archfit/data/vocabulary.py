@@ -23,6 +23,7 @@ from archfit.data.streams import DOCUMENT_LINE, DocumentBlock, character_cut, re
 from archfit.spec import lazy_numpy as np
 from archfit.spec.codec import parse_object
 from archfit.spec.data_kinds import LARGEST_VOCAB
+from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.files import LARGEST_TOKENIZER, read_bounded
 from archfit.spec.lazy_numpy import NDArray
 
@@ -192,8 +193,7 @@ class Characters(TableVocabulary):
         ids = np.searchsorted(known, codes)
         strange = codes[known[np.minimum(ids, len(known) - 1)] != codes]
         if strange.size:
-            what = f"character {chr(strange[0])!r} is not in the alphabet of {len(known)}"
-            raise ValueError(f"{what}; prepare again from a source that holds it")
+            raise refusal("foreign-character", letter=repr(chr(strange[0])), count=len(known))
         return self.with_ends(ids, block, [len(text) for text in texts])
 
     def content_of(self, ids: Ids) -> bytes:
@@ -277,10 +277,8 @@ def tokenizer_object(content: bytes, name: str) -> dict[str, Any]:
     with refused(ValueError, f"{name} is not a tokenizer.json", "give another file"):
         document = parse_object(content, where="it", most_parts=MOST_TOKENIZER_PARTS)
     if max(ids := token_ids(document), default=0) >= LARGEST_VOCAB or min(ids, default=0) < 0:
-        rule = (
-            f"has ids from {min(ids)} to {max(ids)}, and a vocabulary ends at {LARGEST_VOCAB - 1}"
-        )
-        raise ValueError(f"{name} {rule}; give another tokenizer.json")
+        ends = {"least": min(ids), "largest": max(ids), "last": LARGEST_VOCAB - 1}
+        raise refusal("ids-over-vocabulary", name=name, **ends)
     return document
 
 
@@ -307,10 +305,8 @@ def read_bpe(text: str, name: str) -> Bpe:
     tokenizer.no_padding()
     tokenizer.no_truncation()
     vocabulary = _with_separator(tokenizer)
-    if vocabulary.decode(vocabulary.encode(DocumentBlock([_SAMPLE], complete=True))) != [_SAMPLE]:
-        rule = "does not give text back as it was (words, blanks or case are lost or added)"
-        way_out = "use a byte-level tokenizer without a prefix space, or train one by --vocab"
-        raise ValueError(f"{name} {rule}; {way_out}")
+    back = vocabulary.decode(vocabulary.encode(DocumentBlock([_SAMPLE], complete=True)))
+    refuse_if(back != [_SAMPLE], "lossy-tokenizer", name=name)
     return vocabulary
 
 
@@ -329,9 +325,8 @@ def _check_harmless(text: str, name: str) -> None:
         ended = tried.returncode
     except subprocess.TimeoutExpired:
         ended = None
-    if ended not in (0, _REFUSED_ITSELF):
-        rule = f"cannot be loaded within {MOST_SECONDS} seconds and {MOST_MEMORY >> 30} GiB"
-        raise ValueError(f"{name} {rule}; give another tokenizer.json")
+    limits = {"seconds": MOST_SECONDS, "gigabytes": MOST_MEMORY >> 30}
+    refuse_if(ended not in (0, _REFUSED_ITSELF), "harmful-tokenizer", name=name, **limits)
 
 
 def _with_separator(tokenizer: Tokenizer) -> Bpe:
@@ -344,10 +339,9 @@ def _with_separator(tokenizer: Tokenizer) -> Bpe:
     added = tokenizer.get_added_tokens_decoder().values()
     special = {token.content for token in added if token.special}
     known = next((word for word in _SEPARATORS if word in special), None)
-    if known is None and tokenizer.token_to_id(DOCUMENT_LINE) is not None:
-        rule = f"has {DOCUMENT_LINE} as an ordinary token, which text may hold too"
-        raise ValueError(f"the tokenizer {rule}; mark it as special, or take it out")
     if known is None:
+        is_ordinary = tokenizer.token_to_id(DOCUMENT_LINE) is not None
+        refuse_if(is_ordinary, "ordinary-separator", token=DOCUMENT_LINE)
         tokenizer.add_special_tokens([AddedToken(DOCUMENT_LINE, special=True)])
     tokenizer.encode_special_tokens = True
     separator = tokenizer.token_to_id(known or DOCUMENT_LINE)
