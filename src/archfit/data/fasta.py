@@ -10,16 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from archfit.data import streams
 from archfit.data.sources import DataSettings, KindHandler, each_file
-from archfit.data.streams import (
-    Blocks,
-    DocumentBlock,
-    Facts,
-    Ledger,
-    SourceFile,
-    blocks_of,
-    documents_between,
-)
+from archfit.data.streams import Blocks, DocumentBlock, Facts, Ledger, SourceFile
 from archfit.data.vocabulary import Ids, Vocabulary
 from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import LARGEST_VOCAB
@@ -39,7 +32,7 @@ _UNKNOWN = bytes.maketrans(b".", b"N")  # older machines write a point for a bas
 def fasta_blocks(file: SourceFile, _: DataSettings, ledger: Ledger) -> Blocks:
     """The sequences of one file; lower case (soft-masked) letters count as upper case."""
     in_body = False  # the header of the record that goes on is already read
-    for block in documents_between(_from_first_mark(file, ledger), b">", is_line=False):
+    for block in streams.documents_between(_from_first_mark(file, ledger), b">", is_line=False):
         letters = []
         for part, ends in block.ends():
             header, body = (b"", part) if in_body else part.partition(b"\n")[::2]
@@ -61,7 +54,7 @@ def _from_first_mark(file: SourceFile, ledger: Ledger) -> Iterator[bytes]:
 
 def fastq_blocks(file: SourceFile, _: DataSettings, ledger: Ledger) -> Blocks:
     """The sequences of one file of reads: the second of every four lines."""
-    return blocks_of(
+    return streams.blocks_of(
         _letters_of_read(lines, f"{file.name}, read {number},")
         for number, lines in enumerate(itertools.zip_longest(*[file.lines(ledger)] * 4), start=1)
     )

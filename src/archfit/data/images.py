@@ -13,19 +13,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, ClassVar
 
+from archfit.data import streams
 from archfit.data.sources import DataSettings, KindHandler
 from archfit.data.statistics import EvenSample
-from archfit.data.streams import (
-    BLOCK_BYTES,
-    Blocks,
-    DocumentBlock,
-    Facts,
-    Ledger,
-    SourceFile,
-    blocks_of,
-    optional_module,
-    refused,
-)
+from archfit.data.streams import Blocks, DocumentBlock, Facts, Ledger, SourceFile, refused
 from archfit.data.vocabulary import Ids, TableVocabulary, encode_upper_bits
 from archfit.spec import lazy_numpy as np
 from archfit.spec.errors import refusal, refuse_if
@@ -51,7 +42,7 @@ def image_blocks(files: Sequence[SourceFile], settings: DataSettings, ledger: Le
         if file.suffix in ARRAY_SUFFIXES:
             yield from reader.array_blocks(file)
     pictures = [file for file in files if file.suffix not in ARRAY_SUFFIXES]
-    yield from blocks_of(map(reader.picture, pictures))
+    yield from streams.blocks_of(map(reader.picture, pictures))
 
 
 class ImageReader:
@@ -106,7 +97,7 @@ class ImageReader:
         size = rows * columns * depth
         self._check_form(rows, columns, depth, name)
         self._ledger.spend(count * size, name)
-        at_once = max(1, BLOCK_BYTES // max(size, 1))
+        at_once = max(1, streams.BLOCK_BYTES // max(size, 1))
         for start in range(0, count if size else 0, at_once):
             images = min(at_once, count - start)
             content = stream.read(images * size)  # a header may promise what is not there
@@ -120,7 +111,7 @@ class ImageReader:
 
     def picture(self, file: SourceFile) -> bytes:
         """The pixels of one PNG or JPEG file."""
-        pillow = optional_module("PIL.Image", f"{file.name} needs the pillow")
+        pillow = streams.optional_module("PIL.Image", f"{file.name} needs the pillow")
         self._ledger.spend(file.path.stat().st_size, file.name)  # before any byte is read
         packed = io.BytesIO(b"".join(file.chunks(self._ledger)))
         what, way_out = "is not a readable PNG or JPEG image", "leave it out or save it again"

@@ -12,21 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from archfit.data import vocabulary
 from archfit.data.fasta import FASTA, FASTQ
 from archfit.data.images import IMAGES
 from archfit.data.series import SERIES, TOKENS
 from archfit.data.sources import DataSettings, KindHandler, find_files
 from archfit.data.streams import Blocks, Facts, InputFile, Ledger, refused
 from archfit.data.text import ABC, BYTES, TEXT, dataset_documents
-from archfit.data.vocabulary import (
-    FORMAT,
-    FORMAT_VERSION,
-    Vocabulary,
-    read_bpe,
-    token_ids,
-    tokenizer_object,
-    tokenizer_text,
-)
+from archfit.data.vocabulary import Vocabulary, token_ids, tokenizer_object, tokenizer_text
 from archfit.spec.errors import refuse_if
 
 LOOKED_AT = 1 << 16  # bytes
@@ -113,19 +106,19 @@ class SourceDocuments(Documents):
 def read_vocabulary(text: str, name: str) -> Vocabulary:
     """The vocabulary that a tokenizer.json describes: Hugging Face's for BPE, our own otherwise."""
     document = tokenizer_object(text.encode(), name)
-    if document.pop("format", None) != FORMAT:
-        return read_bpe(text, name)
-    version = document.pop("version", None)
-    if version != FORMAT_VERSION:
-        raise ValueError(f"{name} has version {version}, not {FORMAT_VERSION}; prepare again")
+    if document.pop("format", None) != vocabulary.FORMAT:
+        return vocabulary.read_bpe(text, name)
+    version, known_version = document.pop("version", None), vocabulary.FORMAT_VERSION
+    if version != known_version:
+        raise ValueError(f"{name} has version {version}, not {known_version}; prepare again")
     with refused((KeyError, TypeError), f"{name} is incomplete", "prepare the data again"):
         wanted = document.pop("vocabulary")
         known = {each.name: each for kind in HANDLERS.values() for each in kind.vocabularies}
         if wanted not in known:
             raise KeyError(f"unknown vocabulary {wanted!r}")
         fields = {key: _as_tuples(value) for key, value in document.items()}
-        vocabulary: Vocabulary = known[wanted](**fields)
-    return vocabulary
+        made: Vocabulary = known[wanted](**fields)
+    return made
 
 
 def _as_tuples(value: Any) -> Any:
@@ -136,7 +129,7 @@ def tokenizer_rows(path: Path) -> int:
     """Rows of the table for a Hugging Face tokenizer.json of any model, or one of ours."""
     text = tokenizer_text(path)
     document = tokenizer_object(text.encode(), path.name)
-    if document.get("format") == FORMAT:
+    if document.get("format") == vocabulary.FORMAT:
         return read_vocabulary(text, path.name).size
     rows = max(token_ids(document), default=-1) + 1
     refuse_if(rows < 2, "no-model-vocab", name=path.name)

@@ -15,25 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
+from archfit.data import prepared, shards
 from archfit.data.kinds import HANDLERS, Documents, Report, SourceDocuments
-from archfit.data.prepared import (
-    FILES,
-    FORMAT_VERSION,
-    PreparedData,
-    mapped_ids,
-    named_hash,
-    open_prepared,
-    sha256,
-)
-from archfit.data.shards import (
-    Divider,
-    FolderAppearedError,
-    ShardWriter,
-    Survey,
-    atomic_folder,
-    sampling,
-    split_places,
-)
+from archfit.data.prepared import FILES, PreparedData, mapped_ids, named_hash, open_prepared, sha256
+from archfit.data.shards import Divider, ShardWriter, Survey
 from archfit.data.sources import SAMPLE_HELDOUT_FILE, DataSettings, is_sample
 from archfit.data.statistics import cooccurrence, unigram_entropy_bits
 from archfit.data.streams import Facts, InputFile
@@ -120,7 +105,7 @@ def work_hash(settings: DataSettings, inputs: Iterable[Iterable[InputFile]]) -> 
 
     tokenizer = settings.tokenizer
     work = {
-        "format": FORMAT_VERSION,
+        "format": prepared.FORMAT_VERSION,
         "settings": settings.as_json(),
         "tokenizer": None if tokenizer is None else sha256(tokenizer_text(tokenizer)),
         "inputs": [[(file.sha256, ending(file.name)) for file in each] for each in inputs],
@@ -150,10 +135,10 @@ def find_or_write(
         raise ValueError(f"{str(out)!r} holds other things than a data set; choose another --out")
     if overwrite or not names:
         try:
-            with atomic_folder(out, overwrite=overwrite) as folder:
+            with shards.atomic_folder(out, overwrite=overwrite) as folder:
                 write(folder)
             return Preparation(open_prepared(out), already_there=False)
-        except FolderAppearedError:  # another process was faster; was it the same work?
+        except shards.FolderAppearedError:  # another process was faster; was it the same work?
             pass
     try:
         found = open_prepared(out)
@@ -180,7 +165,7 @@ def write_data_set(
     surveys = [Survey(line_ends) for _ in sources]
     read = itertools.chain.from_iterable(map(_surveyed, sources, surveys))
     chosen = HANDLERS[settings.kind].vocabulary(settings, read, main.facts)
-    places, split = split_places(*surveys)
+    places, split = shards.split_places(*surveys)
     vocabulary = chosen or _trained_bpe(main, places[0], surveys[0].bytes)
     sides, train = _write_tokens(folder, sources, surveys, places, vocabulary)
     tokenizer = vocabulary.as_json()
@@ -188,7 +173,7 @@ def write_data_set(
     tokens, content = (sides["train"][key] + sides["heldout"][key] for key in ("tokens", "bytes"))
     used = int((train.counts > 0).sum())
     description = {
-        "format": FORMAT_VERSION,
+        "format": prepared.FORMAT_VERSION,
         "kind": settings.kind,
         "vocabulary": vocabulary.name,
         "vocab": vocabulary.size,
@@ -248,7 +233,7 @@ def _write_tokens(
     What data.json says of both sides and of the leakage, and what wrote the training side.
     """
     content = sum(found.bytes for found in surveys)
-    one_in = sampling(content, vocabulary.unit_bytes)
+    one_in = shards.sampling(content, vocabulary.unit_bytes)
     with (
         ShardWriter(folder / files.TRAIN_TOKENS, vocabulary, one_in) as train,
         ShardWriter(folder / files.HELDOUT_TOKENS, vocabulary, one_in) as heldout,

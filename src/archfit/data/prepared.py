@@ -12,17 +12,15 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from archfit.data.shards import BLOCK_BYTES, DIGEST_BYTES
+from archfit.data.vocabulary import Vocabulary
 from archfit.spec import files
 from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import DATA_KINDS, LARGEST_VOCAB
 from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.lazy_numpy import NDArray
-
-if TYPE_CHECKING:
-    from archfit.data.vocabulary import Vocabulary
 
 FORMAT_VERSION = 1
 SIDES = {"train": files.TRAIN_TOKENS, "heldout": files.HELDOUT_TOKENS}

@@ -50,8 +50,8 @@ def series_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> B
     cells = itertools.zip_longest(first, below, fillvalue="")
     body = below if header else [lower if _is_missing(cell) else cell for cell, lower in cells]
     columns = _wanted(header, body, settings.columns, file.name)
-    again = Ledger(settings.max_bytes * (len(columns) + 1))  # the same bytes, which count once
-    again.files = ledger.files
+    most = settings.max_bytes * (len(columns) + 1)  # the same bytes, which count once
+    again = Ledger(most, files=ledger.files)
     at_once = max(1, VALUES_HELD // (count + 1))
     for start in range(0, len(columns), at_once):
         numbered = enumerate(_rows(file, again), start=1)

@@ -26,18 +26,15 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from archfit.data.statistics import counts_of
 from archfit.data.streams import DocumentBlock
-from archfit.data.vocabulary import WORDS
+from archfit.data.vocabulary import WORDS, Vocabulary
 from archfit.spec import lazy_numpy as np
 from archfit.spec.errors import refusal
 from archfit.spec.files import ASIDE, flush_folder, partial_folder
 from archfit.spec.lazy_numpy import NDArray
-
-if TYPE_CHECKING:
-    from archfit.data.vocabulary import Vocabulary
 
 HELDOUT_ONE_IN = 20
 FEWEST_DOCUMENTS = 100

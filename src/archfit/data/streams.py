@@ -16,7 +16,7 @@ import re
 import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -106,19 +106,15 @@ class InputFile:
     sha256: str
 
 
+@dataclass
 class Ledger:
     """What one reading has met so far: files with their hashes, and bytes against the limit."""
 
-    def __init__(
-        self,
-        max_bytes: int,
-        progress: Callable[[int], None] = lambda _: None,
-        facts: Facts | None = None,
-    ) -> None:
-        self.files: dict[str, InputFile] = {}
-        self.facts: Facts = {} if facts is None else facts  # images must agree in them
-        self.advance = progress  # called with the bytes of files read since the last call
-        self._max_bytes = self._left = max_bytes
+    max_bytes: int
+    advance: Callable[[int], None] = lambda _: None  # told the bytes of files read since last told
+    facts: Facts = field(default_factory=dict)  # images must agree in them
+    files: dict[str, InputFile] = field(default_factory=dict)
+    spent: int = 0  # of the bytes allowed
 
     def add(self, file: InputFile) -> None:
         """Note a file that was read to its end; read twice, it must be the same."""
@@ -133,8 +129,8 @@ class Ledger:
 
     def spend(self, count: int, name: str) -> None:
         """Count bytes that `name` unpacks to; refuse those past the limit."""
-        self._left -= count
-        refuse_if(self._left < 0, "past-max-bytes", name=name, most=self._max_bytes)
+        self.spent += count
+        refuse_if(self.spent > self.max_bytes, "past-max-bytes", name=name, most=self.max_bytes)
 
 
 @contextlib.contextmanager

@@ -15,19 +15,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from archfit.data import streams
 from archfit.data.sources import HUGGING_FACE, DataSettings, KindHandler, each_file
-from archfit.data.streams import (
-    DOCUMENT_LINE,
-    Blocks,
-    Facts,
-    InputFile,
-    Ledger,
-    SourceFile,
-    blocks_of,
-    documents_between,
-    optional_module,
-    refused,
-)
+from archfit.data.streams import Blocks, Facts, Ledger, SourceFile, optional_module, refused
 from archfit.data.vocabulary import Bpe, Bytes, Characters, code_points, read_bpe, tokenizer_text
 from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import BYTE_VOCAB
@@ -62,13 +52,13 @@ def text_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Blo
     tables = {".jsonl": _json_documents, ".parquet": _parquet_documents}
     rows = dataset_documents if file.is_dataset else tables.get(file.suffix)
     if settings.kind == "text" and rows:
-        return blocks_of(rows(file, settings, ledger))
+        return streams.blocks_of(rows(file, settings, ledger))
     chunks = file.unpacked(ledger)
     if settings.kind != "bytes":
         chunks = (text.encode() for text in decoded(chunks, file.name, settings.errors))
-    usual = "" if settings.kind == "abc" else DOCUMENT_LINE
+    usual = "" if settings.kind == "abc" else streams.DOCUMENT_LINE
     mark = usual if settings.separator is None else settings.separator
-    return documents_between(chunks, mark.encode())
+    return streams.documents_between(chunks, mark.encode())
 
 
 def decoded(chunks: Iterable[bytes], name: str, errors: str) -> Iterator[str]:
@@ -161,7 +151,7 @@ def dataset_documents(file: SourceFile, settings: DataSettings, ledger: Ledger) 
             size += len(document)
             ledger.advance(len(document))
             yield document
-    ledger.add(InputFile(name, size, digest.hexdigest()))
+    ledger.add(streams.InputFile(name, size, digest.hexdigest()))
 
 
 def _load_dataset(source: str) -> tuple[Any, str]:

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from archfit.data.streams import DOCUMENT_LINE, DocumentBlock, character_cut, refused
@@ -28,8 +29,6 @@ from archfit.spec.files import LARGEST_TOKENIZER, read_bounded
 from archfit.spec.lazy_numpy import NDArray
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tokenizers import Tokenizer
 
 Ids: TypeAlias = "NDArray[np.integer]"
