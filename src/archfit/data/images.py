@@ -11,7 +11,7 @@ import warnings
 import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, ClassVar
+from typing import IO, ClassVar
 
 from archfit.data import streams
 from archfit.data.sources import DataSettings, KindHandler
@@ -21,9 +21,6 @@ from archfit.data.vocabulary import Ids, TableVocabulary, encode_upper_bits
 from archfit.spec import lazy_numpy as np
 from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.lazy_numpy import NDArray
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 ARRAY_SUFFIXES = (".npz", ".npy")
 GREY, RGB = 1, 3  # bytes a pixel
@@ -91,8 +88,8 @@ class ImageReader:
         shape, kind = array_header(stream, name)
         is_image = len(shape) == 3 or (len(shape) == 4 and shape[3] in (GREY, RGB))
         refuse_if(not is_image, "no-image-shape", name=name, shape=shape)
-        if kind not in (np.dtype(np.uint8), np.dtype(bool)):
-            raise ValueError(f"{name} holds {kind}, not uint8; scale it to 0..255 and convert it")
+        is_known = kind in (np.dtype(np.uint8), np.dtype(bool))
+        refuse_if(not is_known, "no-pixels", name=name, kind=kind)
         count, rows, columns, depth = (*shape, GREY)[:4]
         size = rows * columns * depth
         self._check_form(rows, columns, depth, name)
@@ -114,29 +111,23 @@ class ImageReader:
         pillow = streams.optional_module("PIL.Image", f"{file.name} needs the pillow")
         self._ledger.spend(file.path.stat().st_size, file.name)  # before any byte is read
         packed = io.BytesIO(b"".join(file.chunks(self._ledger)))
-        what, way_out = "is not a readable PNG or JPEG image", "leave it out or save it again"
+        bomb: type[Exception] = pillow.DecompressionBombError
+        what = f"{file.name} is not a readable PNG or JPEG image"
         try:
             with (
-                refused(
-                    Exception,
-                    f"{file.name} {what}",
-                    way_out,
-                    passing=(*OURS, pillow.DecompressionBombError),
-                ),
+                refused(Exception, what, "leave it out or save it again", passing=(*OURS, bomb)),
                 warnings.catch_warnings(action="ignore"),  # our own sentences say what is wrong
                 pillow.open(packed, formats=("PNG", "JPEG")) as image,
             ):
-                return self._pixels(image, file.name)
-        except pillow.DecompressionBombError as problem:
+                refuse_if(image.mode.startswith(("I", "F")), "deep-pixels", name=file.name)
+                columns, rows = image.size
+                depth = GREY if image.mode in ("1", "L", "LA") else RGB
+                self._check_form(rows, columns, depth, file.name)
+                self._ledger.spend(rows * columns * RGB, file.name)  # before any pixel is unpacked
+                pixels: bytes = image.convert("L" if self.channels == GREY else "RGB").tobytes()
+                return pixels
+        except bomb as problem:
             raise refusal("image-bomb", name=file.name, most=LARGEST_IMAGE) from problem
-
-    def _pixels(self, image: Image, name: str) -> bytes:
-        columns, rows = image.size
-        if image.mode.startswith(("I", "F")):
-            raise ValueError(f"{name} has more than 8 bits a pixel; save it with 8")
-        self._check_form(rows, columns, GREY if image.mode in ("1", "L", "LA") else RGB, name)
-        self._ledger.spend(rows * columns * RGB, name)  # before any pixel is unpacked
-        return image.convert("L" if self.channels == GREY else "RGB").tobytes()
 
     def _check_form(self, rows: int, columns: int, depth: int, name: str) -> None:
         """Refuse an image that is huge, or not like the first."""
@@ -162,12 +153,10 @@ def array_header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtyp
             raise ValueError(f"version {version[0]}.{version[1]}, but 1.0 to 3.0 are known")
         with warnings.catch_warnings(action="ignore", category=UserWarning):  # written by Python 2
             shape, by_columns, kind = read[version](stream)
-    if kind.hasobject:
-        raise ValueError(f"{name} holds Python objects, which could run code; save numbers instead")
-    if by_columns and len(shape) > 1:
-        raise ValueError(f"{name} is in Fortran order; save numpy.ascontiguousarray of it")
-    if any(side < 0 for side in shape) or math.prod(shape) < 0:
-        raise ValueError(f"{name} has the impossible shape {shape}; save it again")
+    refuse_if(kind.hasobject, "array-of-objects", name=name)
+    refuse_if(by_columns and len(shape) > 1, "fortran-order", name=name)
+    is_impossible = any(side < 0 for side in shape) or math.prod(shape) < 0
+    refuse_if(is_impossible, "impossible-shape", name=name, shape=shape)
     return shape, kind
 
 

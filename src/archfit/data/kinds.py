@@ -108,17 +108,15 @@ def read_vocabulary(text: str, name: str) -> Vocabulary:
     document = tokenizer_object(text.encode(), name)
     if document.pop("format", None) != vocabulary.FORMAT:
         return vocabulary.read_bpe(text, name)
-    version, known_version = document.pop("version", None), vocabulary.FORMAT_VERSION
-    if version != known_version:
-        raise ValueError(f"{name} has version {version}, not {known_version}; prepare again")
+    versions = {"version": document.pop("version", None), "known": vocabulary.FORMAT_VERSION}
+    refuse_if(versions["version"] != versions["known"], "other-vocabulary", name=name, **versions)
     with refused((KeyError, TypeError), f"{name} is incomplete", "prepare the data again"):
         wanted = document.pop("vocabulary")
         known = {each.name: each for kind in HANDLERS.values() for each in kind.vocabularies}
         if wanted not in known:
             raise KeyError(f"unknown vocabulary {wanted!r}")
         fields = {key: _as_tuples(value) for key, value in document.items()}
-        made: Vocabulary = known[wanted](**fields)
-    return made
+        return known[wanted](**fields)
 
 
 def _as_tuples(value: Any) -> Any:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from archfit.data.prepared import PreparedData
 from archfit.spec import lazy_numpy as np
-from archfit.spec.errors import InvalidValue, check_at_least, refuse_if
+from archfit.spec.errors import check_at_least, refuse_if
 from archfit.spec.lazy_numpy import NDArray
 
 HIDDEN_SHARE = 0.15
@@ -48,8 +48,8 @@ class Loader:
 
     def __post_init__(self) -> None:
         check_at_least(1, batch=self.batch, context=self.context)
-        if not 0 <= self.seed < 1 << 64:
-            raise InvalidValue("seed", self.seed, "is not in 0..2^64-1", "use one that is")
+        is_seed = 0 <= self.seed < 1 << 64
+        refuse_if(not is_seed, "over-64-bits", self.seed, word="seed", way_out="use one that is")
         sizes = {"world": self.world, "batch": self.batch}
         is_shared = 0 <= self.rank < self.world and self.batch % self.world == 0
         refuse_if(not is_shared, "no-equal-share", self.rank, **sizes)
@@ -62,8 +62,8 @@ class Loader:
 
     def starts(self, step: int) -> NDArray[np.int64]:
         """Where the rows of the whole batch `step` start in the training tokens."""
-        if not 0 <= step < 1 << 64:
-            raise InvalidValue("step", step, "is not in 0..2^64-1", "count steps from 0")
+        is_step = 0 <= step < 1 << 64
+        refuse_if(not is_step, "over-64-bits", step, word="step", way_out="count steps from 0")
         generator = np.random.Philox(key=np.array([self.seed, step], np.uint64))
         places = len(self._windows["train"])
         return (generator.random_raw(self.batch) % np.uint64(places)).astype(np.int64)

@@ -183,9 +183,7 @@ def mapped_ids(path: Path, dtype: str) -> NDArray[np.unsignedinteger]:
 def open_prepared(folder: Path) -> PreparedData:
     """The data set in `folder`, if it is complete: described, with files as long as described."""
     path = folder / files.DATA
-    if not path.is_file():
-        rule = f"is not a prepared data set: it has no {files.DATA}"
-        raise ValueError(f"{str(folder)!r} {rule}; make one by archfit data prepare")
+    refuse_if(not path.is_file(), "not-prepared", folder=repr(str(folder)), file=files.DATA)
     identity = _identity(path)
     try:
         description: dict[str, Any] = files.read_object(path, most_bytes=files.LARGEST_DATA)

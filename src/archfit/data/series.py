@@ -107,8 +107,7 @@ def _wanted(header: list[str], body: list[str], columns: tuple[str, ...], name: 
     """Places of the columns asked for, or of all whose first value in `body` is a number."""
     if not columns:
         numeric = [place for place, cell in enumerate(body) if _is_number(cell)]
-        if body and not numeric:
-            raise ValueError(f"{name} has no column that starts with a number; choose by --columns")
+        refuse_if(bool(body) and not numeric, "no-numeric-column", name=name)
         return numeric
     names = [cell.strip() for cell in header]
     known = {str(place + 1): place for place in range(max(len(header), len(body)))}
@@ -169,10 +168,8 @@ class Bins(TableVocabulary):
 def bin_edges(values: NDArray[np.float64], bins: int, binning: str) -> tuple[float, ...]:
     """Edges of at most `bins` bins: equally wide, or equally full as far as ties allow."""
     low, high = float(values.min()), float(values.max())
-    if low == high:
-        raise ValueError(f"every value of the series is {low}; there is nothing to predict")
-    if not math.isfinite(high - low):
-        raise ValueError(f"values from {low} to {high} span more than a float64 can; scale them")
+    refuse_if(low == high, "constant-series", value=low)
+    refuse_if(not math.isfinite(high - low), "wide-series", low=low, high=high)
     shares = np.arange(bins + 1) / bins
     is_uniform = binning == "uniform"
     edges = low + (high - low) * shares if is_uniform else np.quantile(values, shares)
@@ -201,8 +198,8 @@ def token_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Bl
     if file.suffix == ".npy":
         first = io.BytesIO(next(chunks, b""))
         shape, kind = array_header(first, file.name)
-        if len(shape) != 1 or kind.kind not in "ui":
-            raise ValueError(f"{file.name} holds {kind} of shape {shape}; save one row of integers")
+        is_row = len(shape) == 1 and kind.kind in "ui"
+        refuse_if(not is_row, "no-row-of-integers", name=file.name, kind=kind, shape=shape)
         chunks, promised = itertools.chain([first.read()], chunks), shape[0]
     for ids in _whole_ids(chunks, kind, promised, file.name):
         if settings.separator is None:

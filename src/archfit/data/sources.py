@@ -54,14 +54,13 @@ class DataSettings:
         check_choice(("keep", "map", "refuse"), unusual=self.unusual)
         check_choice(("uniform", "quantile"), binning=self.binning)
         check_choice(("uint16", "uint32"), dtype=self.dtype)
-        if self.max_bytes < 1:
-            raise InvalidValue("max_bytes", self.max_bytes, "allows no input", "use 1 or more")
+        refuse_if(self.max_bytes < 1, "no-bytes", self.max_bytes)
         self._check_vocab()
         check_range(1, LARGEST_KMER, f"use 1 to {LARGEST_KMER} letters", kmer=self.kmer)
         check_range(2, MOST_COUNTED, "use so many colours", clusters=self.clusters)
         check_range(2, MOST_COUNTED, "one bin carries no information", bins=self.bins)
-        if self.levels not in (None, 2, 4, 8, 16, 32, 64, 128, 256):
-            raise InvalidValue("levels", self.levels, "is no power of two in 2..256", "use one")
+        is_power = self.levels in (None, 2, 4, 8, 16, 32, 64, 128, 256)
+        refuse_if(not is_power, "odd-levels", self.levels)
         is_grey_and_coloured = self.levels is not None and self.clusters is not None
         refuse_if(is_grey_and_coloured, "levels-and-clusters", self.levels)
         by_id = self.separator if DATA_KINDS[self.kind].units == "values" else None
@@ -134,8 +133,7 @@ def find_files(source: str, kind: str) -> list[SourceFile]:
     """The files that `source` stands for, in an order that does not depend on the machine."""
     path = Path(source)
     if source.startswith(HUGGING_FACE):
-        if kind != "text":
-            raise ValueError(f"{source} gives text; use --kind text, not {kind}")
+        refuse_if(kind != "text", "dataset-of-text", source=source, kind=kind)
         return [SourceFile(Path(), source, is_dataset=True)]
     if is_sample(source):
         return [SourceFile(SAMPLE_FILE, SAMPLE_FILE.name)]

@@ -65,8 +65,8 @@ class SourceFile:
 
         A file that changes meanwhile is refused: its hash would name something that never existed.
         """
-        if not stat.S_ISREG(os.stat(self.path).st_mode):  # a pipe would block, a device never end
-            raise ValueError(f"{self.name} is not a regular file; write its content to one first")
+        mode = os.stat(self.path).st_mode  # a pipe would block, a device never end
+        refuse_if(not stat.S_ISREG(mode), "irregular-file", name=self.name)
         digest, size = hashlib.sha256(), 0
         with open(self.path, "rb") as stream:
             before = os.fstat(stream.fileno())

@@ -21,7 +21,7 @@ from archfit.data.streams import Blocks, Facts, Ledger, SourceFile, optional_mod
 from archfit.data.vocabulary import Bpe, Bytes, Characters, code_points, read_bpe, tokenizer_text
 from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import BYTE_VOCAB
-from archfit.spec.errors import refusal
+from archfit.spec.errors import refusal, refuse_if
 
 DEFAULT_FIELD = "text"
 DEFAULT_SPLIT = "train"
@@ -123,9 +123,8 @@ def _parquet_documents(file: SourceFile, settings: DataSettings, ledger: Ledger)
 def _column(names: list[str], where: str, settings: DataSettings) -> str:
     """The column of text to read, if it is there."""
     field = settings.field or DEFAULT_FIELD
-    if field not in names:
-        there = ", ".join(map(repr, names))
-        raise ValueError(f"{where} has no column {field!r} but {there}; choose one by --field")
+    there = ", ".join(map(repr, names))
+    refuse_if(field not in names, "no-column", where=where, field=repr(field), there=there)
     return field
 
 
@@ -163,8 +162,7 @@ def _load_dataset(source: str) -> tuple[Any, str]:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     datasets = optional_module("datasets", f"{source} needs the datasets")
     name, config, split, *more = [*source.removeprefix(HUGGING_FACE).split(":"), "", ""]
-    if not name or len(more) > 2:
-        raise ValueError(f"{source!r} is not hf:NAME[:CONFIG][:SPLIT]")
+    refuse_if(not name or len(more) > 2, "no-dataset-name", source=repr(source))
     if config in _SPLITS and not split:
         config, split = "", config
     split = split or DEFAULT_SPLIT
@@ -175,9 +173,8 @@ def _load_dataset(source: str) -> tuple[Any, str]:
         else:
             rows = datasets.load_dataset(name, config or None)
     if isinstance(rows, datasets.DatasetDict):
-        if split not in rows:
-            there = ", ".join(rows)
-            raise ValueError(f"{source} has no split {split!r} but {there}; name one of them")
+        splits = {"split": repr(split), "there": ", ".join(rows)}
+        refuse_if(split not in rows, "no-split", source=source, **splits)
         rows = rows[split]
     return rows, ":".join((HUGGING_FACE + Path(name).name, *filter(None, (config, split))))
 
