@@ -58,9 +58,8 @@ class ImageReader:
             with open(file.path, "rb") as stream:
                 yield from self._array(stream, file.name)
             return
-        way_out = "write it again"
         with (
-            refused(Exception, f"{file.name} is damaged", way_out, passing=OURS),  # a zoo
+            refused(Exception, "damaged-archive", name=file.name, passing=OURS),  # a zoo
             zipfile.ZipFile(file.path) as archive,
         ):
             for member in self._members(archive, file.name):
@@ -112,10 +111,9 @@ class ImageReader:
         self._ledger.spend(file.path.stat().st_size, file.name)  # before any byte is read
         packed = io.BytesIO(b"".join(file.chunks(self._ledger)))
         bomb: type[Exception] = pillow.DecompressionBombError
-        what = f"{file.name} is not a readable PNG or JPEG image"
         try:
             with (
-                refused(Exception, what, "leave it out or save it again", passing=(*OURS, bomb)),
+                refused(Exception, "unreadable-image", name=file.name, passing=(*OURS, bomb)),
                 warnings.catch_warnings(action="ignore"),  # our own sentences say what is wrong
                 pillow.open(packed, formats=("PNG", "JPEG")) as image,
             ):
@@ -146,8 +144,7 @@ def array_header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtyp
     """Shape and type of an array in NumPy's format, without running what a pickle may hold."""
     older, newer = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
     read = {(1, 0): older, (2, 0): newer, (3, 0): newer}  # 3.0 differs in the names of fields only
-    what = f"{name} is not an array in NumPy's format"
-    with refused(Exception, what, "save it by numpy.save"):  # numpy lets Python read the header
+    with refused(Exception, "unreadable-array", name=name):  # numpy lets Python read the header
         version = np.lib.format.read_magic(stream)
         if version not in read:
             raise ValueError(f"version {version[0]}.{version[1]}, but 1.0 to 3.0 are known")

@@ -110,7 +110,7 @@ def read_vocabulary(text: str, name: str) -> Vocabulary:
         return vocabulary.read_bpe(text, name)
     versions = {"version": document.pop("version", None), "known": vocabulary.FORMAT_VERSION}
     refuse_if(versions["version"] != versions["known"], "other-vocabulary", name=name, **versions)
-    with refused((KeyError, TypeError), f"{name} is incomplete", "prepare the data again"):
+    with refused((KeyError, TypeError), "incomplete-vocabulary", name=name):
         wanted = document.pop("vocabulary")
         known = {each.name: each for kind in HANDLERS.values() for each in kind.vocabularies}
         if wanted not in known:

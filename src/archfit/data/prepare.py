@@ -26,7 +26,7 @@ from archfit.data.vocabulary import Vocabulary, pieces_of, tokenizer_text, train
 from archfit.spec import files
 from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import DATA_KINDS
-from archfit.spec.errors import refuse_if
+from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.lazy_numpy import NDArray
 
 TRAINING_BYTES = 128 << 20  # a tokenizer sees at most this much; its table of words stays small
@@ -143,13 +143,10 @@ def find_or_write(
     try:
         found = open_prepared(out)
     except (ValueError, NotADirectoryError) as problem:
-        rule = f"{str(out)!r} exists and is not a complete data set"
-        way_out = "choose another --out, or --overwrite if it is a damaged one"
-        raise OtherDataError(f"{rule}; {way_out}") from problem
+        raise OtherDataError(str(refusal("incomplete-data", out=repr(str(out))))) from problem
     if found.description["work_hash"] == work():
         return Preparation(found, already_there=True)
-    rule = f"{str(out)!r} holds a data set made from other data or settings"
-    raise OtherDataError(f"{rule}; use --overwrite to replace it, or choose another --out")
+    raise OtherDataError(str(refusal("other-data", out=repr(str(out)))))
 
 
 def write_data_set(

@@ -97,7 +97,7 @@ def _is_header(first: list[str], below: list[str]) -> bool:
 def _rows(file: SourceFile, ledger: Ledger) -> Iterator[list[str]]:
     """The rows that hold something."""
     lines = decoded((line + b"\n" for line in file.lines(ledger)), file.name, "strict")
-    with refused(csv.Error, f"{file.name} is not readable as CSV", "write it again"):
+    with refused(csv.Error, "unreadable-csv", name=file.name):
         for row in csv.reader(lines):
             if any(cell.strip() for cell in row):
                 yield row

@@ -11,7 +11,6 @@ other content, within one document. Of a large source only one n-gram in so many
 chosen by some of its bytes, so that equal n-grams are chosen on both sides. Runs of one single unit
 (blank paper, a flat line) are not counted.
 
-
 All writing goes to a hidden sibling of the target, which is flushed to disk and renamed at the end.
 """
 
@@ -326,5 +325,4 @@ def _rename(folder: Path, target: Path) -> None:
     except OSError as problem:
         if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
             raise
-        rule = f"{target.name} appeared while it was being prepared"
-        raise FolderAppearedError(f"{rule}; use --overwrite or choose another --out") from problem
+        raise FolderAppearedError(str(refusal("folder-appeared", name=target.name))) from problem

@@ -55,7 +55,12 @@ class DataSettings:
         check_choice(("uniform", "quantile"), binning=self.binning)
         check_choice(("uint16", "uint32"), dtype=self.dtype)
         refuse_if(self.max_bytes < 1, "no-bytes", self.max_bytes)
-        self._check_vocab()
+        reason = "one token carries no information, and no table has more rows"
+        check_range(2, LARGEST_VOCAB, reason, vocab=self.vocab)
+        least = DATA_KINDS[self.kind].least_vocab
+        if self.vocab is not None:
+            refuse_if(self.vocab < least, "vocab-below-bytes", self.vocab, least=least)
+            refuse_if(self.tokenizer is not None, "vocab-and-tokenizer", self.vocab)
         check_range(1, LARGEST_KMER, f"use 1 to {LARGEST_KMER} letters", kmer=self.kmer)
         check_range(2, MOST_COUNTED, "use so many colours", clusters=self.clusters)
         check_range(2, MOST_COUNTED, "one bin carries no information", bins=self.bins)
@@ -76,14 +81,6 @@ class DataSettings:
                 given = value if isinstance(value, int) else str(value)
                 named = {"option": field.name, "kind": self.kind, "kinds": " and ".join(kinds)}
                 raise refusal("foreign-option", given, **named)
-
-    def _check_vocab(self) -> None:
-        reason = "one token carries no information, and no table has more rows"
-        check_range(2, LARGEST_VOCAB, reason, vocab=self.vocab)
-        least = DATA_KINDS[self.kind].least_vocab
-        if self.vocab is not None:
-            refuse_if(self.vocab < least, "vocab-below-bytes", self.vocab, least=least)
-            refuse_if(self.tokenizer is not None, "vocab-and-tokenizer", self.vocab)
 
     def count(self, name: str) -> int:
         """`clusters` or `bins` asked for; else as many as fill the rows of `vocab`, or as usual."""

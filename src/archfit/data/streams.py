@@ -135,16 +135,16 @@ class Ledger:
 
 @contextlib.contextmanager
 def refused(
-    errors: Errors, what: str, way_out: str, *, passing: Errors = MemoryError
+    errors: Errors, row: str, /, *, passing: Errors = MemoryError, **given: object
 ) -> Iterator[None]:
-    """Turn such errors of a library into a sentence: what is wrong, its reason, the way out."""
+    """Turn such errors of a library into the refusal of this name, which quotes their `reason`."""
     try:
         yield
     except passing:  # a sentence of our own, or no fault of the file
         raise
     except errors as problem:
         reason = str(problem).partition(" <_io.")[0]
-        raise ValueError(f"{what} ({reason}); {way_out}") from problem
+        raise refusal(row, reason=reason, **given) from problem
 
 
 def optional_module(name: str, needed: str) -> Any:
@@ -162,14 +162,13 @@ def _unpack(chunks: Iterable[bytes], file: SourceFile) -> Iterator[bytes]:
     (lzma), and take a truncated file for a whole one (zstandard).
     """
     suffix = file.path.suffix.lower()
-    damage = f"{file.name} is damaged or needs more memory to unpack than allowed"
     unpacker = _decompressor(suffix)
     for chunk in chunks:
         for start in range(0, len(chunk), FEED_BYTES):
             data = chunk[start : start + FEED_BYTES]
             while data := data.lstrip(b"\0") if unpacker.eof else data:
                 unpacker = _decompressor(suffix) if unpacker.eof else unpacker
-                with refused(Exception, damage, "fetch or pack it again"):  # a zoo
+                with refused(Exception, "damaged-packing", name=file.name):  # a zoo
                     yield unpacker.decompress(data)
                 data = unpacker.unused_data if unpacker.eof else b""
     refuse_if(not unpacker.eof, "truncated-file", name=file.name)

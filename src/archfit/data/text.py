@@ -86,9 +86,7 @@ def _json_documents(file: SourceFile, settings: DataSettings, ledger: Ledger) ->
             continue
         where = f"{file.name} line {number}"
         text = "".join(decoded([line], where, settings.errors))
-        with refused(
-            (ValueError, RecursionError), f"{where} is not JSON", "write one object a line"
-        ):
+        with refused((ValueError, RecursionError), "unreadable-line", where=where):
             row = json.loads(text)
         if not isinstance(row, dict) or field not in row:
             keys = ", ".join(map(repr, row)) if isinstance(row, dict) else type(row).__name__
@@ -113,7 +111,7 @@ def _parquet_documents(file: SourceFile, settings: DataSettings, ledger: Ledger)
     pyarrow = optional_module("pyarrow", f"{file.name} needs the pyarrow")
     parquet = optional_module("pyarrow.parquet", f"{file.name} needs the pyarrow")
     file.hash_into(ledger)
-    with refused(pyarrow.ArrowException, f"{file.name} is not readable Parquet", "write it again"):
+    with refused(pyarrow.ArrowException, "unreadable-parquet", name=file.name):
         table = parquet.ParquetFile(file.path)
         field = _column(table.schema_arrow.names, file.name, settings)
         for batch in table.iter_batches(batch_size=ROWS_AT_ONCE, columns=[field]):
@@ -166,8 +164,7 @@ def _load_dataset(source: str) -> tuple[Any, str]:
     if config in _SPLITS and not split:
         config, split = "", config
     split = split or DEFAULT_SPLIT
-    way_out = "give a folder of data files or of save_to_disk, or a data set in the local cache"
-    with refused(Exception, f"data set {name!r} cannot be loaded offline", way_out):  # a zoo
+    with refused(Exception, "dataset-offline", name=repr(name)):  # a zoo
         if Path(name, "dataset_info.json").exists() or Path(name, "dataset_dict.json").exists():
             rows = datasets.load_from_disk(name)
         else:

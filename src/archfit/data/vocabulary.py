@@ -8,6 +8,7 @@ of the documents in a stream of ids (which may start inside one).
 from __future__ import annotations
 
 import abc
+import contextlib
 import dataclasses
 import json
 import os
@@ -228,8 +229,7 @@ class Bpe(Vocabulary):
         most = PIECE_BYTES if self.cuttable else sys.maxsize
         parts = [([*pieces_of(part, most)], ends) for part, ends in block.ends()]
         pieces = [piece for part, _ in parts for piece in part]
-        what = "the tokenizer cannot encode this text"
-        with refused(Exception, what, "use another --tokenizer"):  # the library raises a bare one
+        with refused(Exception, "unencodable-text"):  # the library raises a bare one
             encoded = iter(self.tokenizer.encode_batch_fast(pieces, add_special_tokens=False))
         ids = [np.empty(0, np.uint32)]
         for part, ends in parts:
@@ -266,14 +266,13 @@ def train_bpe(texts: Iterator[str], vocab: int) -> Bpe:
 
 def tokenizer_text(path: Path) -> str:
     """The content of a tokenizer.json of anybody, which must be a file of reasonable size."""
-    what = f"--tokenizer {path.name} cannot be read"
-    with refused((ValueError, IsADirectoryError), what, "give another tokenizer.json"):
+    with refused((ValueError, IsADirectoryError), "unreadable-tokenizer", name=path.name):
         return read_bounded(path, LARGEST_TOKENIZER).decode()
 
 
 def tokenizer_object(content: bytes, name: str) -> dict[str, Any]:
     """The object in a tokenizer.json, whose ids are bounded: a library would make room for all."""
-    with refused(ValueError, f"{name} is not a tokenizer.json", "give another file"):
+    with refused(ValueError, "no-tokenizer", name=name):
         document = parse_object(content, where="it", most_parts=MOST_TOKENIZER_PARTS)
     if max(ids := token_ids(document), default=0) >= LARGEST_VOCAB or min(ids, default=0) < 0:
         ends = {"least": min(ids), "largest": max(ids), "last": LARGEST_VOCAB - 1}
@@ -298,8 +297,7 @@ def read_bpe(text: str, name: str) -> Bpe:
 
     tokenizer_object(text.encode(), name)
     _check_harmless(text, name)
-    what = f"{name} is not a tokenizer.json of Hugging Face"
-    with refused(Exception, what, "give another file"):  # the library raises bare Exception
+    with refused(Exception, "foreign-tokenizer", name=name):  # the library raises bare Exception
         tokenizer = Tokenizer.from_str(text)
     tokenizer.no_padding()
     tokenizer.no_truncation()
@@ -317,13 +315,11 @@ def _check_harmless(text: str, name: str) -> None:
     """
     words = [sys.executable, "-c", _TRIAL, str(MOST_MEMORY), str(MOST_SECONDS)]
     environment = os.environ | {"TOKENIZERS_PARALLELISM": "false"}  # threads reserve memory
-    try:
-        tried = subprocess.run(
+    ended = None
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        ended = subprocess.run(
             words, input=text.encode(), env=environment, capture_output=True, timeout=MOST_SECONDS
-        )
-        ended = tried.returncode
-    except subprocess.TimeoutExpired:
-        ended = None
+        ).returncode
     limits = {"seconds": MOST_SECONDS, "gigabytes": MOST_MEMORY >> 30}
     refuse_if(ended not in (0, _REFUSED_ITSELF), "harmful-tokenizer", name=name, **limits)
 
