@@ -22,7 +22,6 @@ from archfit.spec.lazy_numpy import NDArray
 AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
 NO_NUCLEOTIDES = frozenset("EFILPQ")  # amino acids whose letters are no IUPAC codes of bases
 _LETTERS = (string.ascii_uppercase + "*-").encode()  # `*` ends a translation, `-` is a gap
-_UPPER = bytes.maketrans(string.ascii_lowercase.encode(), string.ascii_uppercase.encode())
 _BLANKS = b"\r\n\t "
 _SEQUENCE = re.compile(rb">[^\n]*\n[A-Za-z*\-\n\r]+")  # a header and a line of letters
 _READ = re.compile(rb"@[^\n]*\n[A-Za-z.\-\r]+\n\+")
@@ -77,7 +76,7 @@ def _letters_of_read(lines: Sequence[bytes | None], where: str) -> bytes:
 
 def sequence_letters(body: bytes, where: str) -> bytes:
     """The letters in upper case without blanks; what is no letter of a sequence is refused."""
-    letters = body.translate(_UPPER, _BLANKS)
+    letters = body.upper().translate(None, _BLANKS)
     if strange := letters.translate(None, _LETTERS):
         raise refusal("no-sequence-letter", where=where, letter=repr(chr(strange[0])))
     return letters
