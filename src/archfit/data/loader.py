@@ -54,11 +54,10 @@ class Loader:
         is_shared = 0 <= self.rank < self.world and self.batch % self.world == 0
         refuse_if(not is_shared, "no-equal-share", self.rank, **sizes)
         for side in ("train", "heldout"):
-            tokens = len(self.data.tokens(side))
-            sizes = {"tokens": tokens, "context": self.context}
-            refuse_if(tokens <= self.context, "short-side", side=side, **sizes)
-            view = np.lib.stride_tricks.sliding_window_view
-            self._windows[side] = view(self.data.tokens(side), self.context + 1)
+            ids = self.data.tokens(side)
+            sizes = {"tokens": len(ids), "context": self.context}
+            refuse_if(len(ids) <= self.context, "short-side", side=side, **sizes)
+            self._windows[side] = np.lib.stride_tricks.sliding_window_view(ids, self.context + 1)
 
     def starts(self, step: int) -> NDArray[np.int64]:
         """Where the rows of the whole batch `step` start in the training tokens."""

@@ -22,7 +22,6 @@ HUGGING_FACE = "hf:"
 RESOURCES = Path(__file__).parents[1] / "resources"
 SAMPLE_FILE = RESOURCES / "sample-english.txt.xz"
 SAMPLE_HELDOUT_FILE = RESOURCES / "sample-english-heldout.txt.xz"
-DEFAULT_MAX_BYTES = 64 * 10**9
 USUAL_COUNTS, MOST_COUNTED = {"clusters": 512, "bins": 256}, 65535
 
 
@@ -45,7 +44,7 @@ class DataSettings:
     binning: str = "uniform"
     columns: tuple[str, ...] = ()  # of a CSV file, by name or number from 1
     dtype: str = "uint16"  # of a .bin file of tokens
-    max_bytes: int = DEFAULT_MAX_BYTES  # the unpacked input may not be larger
+    max_bytes: int = 64 * 10**9  # the unpacked input may not be larger
 
     def __post_init__(self) -> None:
         check_choice(tuple(DATA_KINDS), kind=self.kind)

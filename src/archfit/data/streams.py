@@ -44,17 +44,13 @@ class SourceFile:
     @property
     def suffix(self) -> str:
         """Lower-case ending that says the format: `.txt` for `Notes.TXT.xz`."""
-        return self.path.with_suffix("").suffix.lower() if self.packed else self.path.suffix.lower()
-
-    @property
-    def packed(self) -> bool:
-        """Whether reading it means unpacking it."""
-        return self.path.suffix.lower() in PACKED
+        ending = self.path.suffix.lower()
+        return self.path.with_suffix("").suffix.lower() if ending in PACKED else ending
 
     def unpacked(self, ledger: Ledger) -> Iterator[bytes]:
         """The content, unpacked by the name's ending (.gz, .xz, .zst), some megabytes at a time."""
         chunks = self.chunks(ledger)
-        if self.packed:
+        if self.path.suffix.lower() in PACKED:
             chunks = (b"".join(block.parts) for block in blocks_of(_unpack(chunks, self)))
         for chunk in chunks:
             ledger.spend(len(chunk), self.name)
