@@ -87,8 +87,7 @@ class ImageReader:
         shape, kind = array_header(stream, name)
         is_image = len(shape) == 3 or (len(shape) == 4 and shape[3] in (GREY, RGB))
         refuse_if(not is_image, "no-image-shape", name=name, shape=shape)
-        is_known = kind in (np.dtype(np.uint8), np.dtype(bool))
-        refuse_if(not is_known, "no-pixels", name=name, kind=kind)
+        refuse_if(kind.name not in ("uint8", "bool"), "no-pixels", name=name, kind=kind)
         count, rows, columns, depth = (*shape, GREY)[:4]
         size = rows * columns * depth
         self._check_form(rows, columns, depth, name)
@@ -99,7 +98,7 @@ class ImageReader:
             content = stream.read(images * size)  # a header may promise what is not there
             refuse_if(len(content) < images * size, "truncated-array", name=name)
             pixels = np.frombuffer(content, np.uint8)
-            pixels = pixels * np.uint8(255) if kind == np.dtype(bool) else pixels
+            pixels = pixels * np.uint8(255) if kind.name == "bool" else pixels
             if depth == RGB and self.channels == GREY:
                 pixels = _luma(pixels.reshape(-1, 3))
             parts = [image.tobytes() for image in pixels.reshape(images, -1)]

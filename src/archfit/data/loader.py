@@ -102,9 +102,8 @@ class Loader:
         fate_BM = np.take_along_axis(fate_BN, places_BM, 1)
         others_BM = (fate_BM >> np.uint64(8)) % np.uint64(self.data.vocab)
         tenths_BM = fate_BM % np.uint64(10)  # 0..7 hidden, 8 another token, 9 as it was
-        new_BM = np.where(
-            tenths_BM < 8, self.mask_id, np.where(tenths_BM == 8, others_BM, targets_BM)
-        )
+        unhidden_BM = np.where(tenths_BM == 8, others_BM, targets_BM)
+        new_BM = np.where(tenths_BM < 8, self.mask_id, unhidden_BM)
         seen_BN = tokens_BN.copy()
         np.put_along_axis(seen_BN, places_BM, new_BM.astype(np.int64), 1)
         return np.concatenate((seen_BN, places_BM, targets_BM), axis=1)

@@ -63,10 +63,9 @@ class DataSettings:
         check_range(1, LARGEST_KMER, f"use 1 to {LARGEST_KMER} letters", kmer=self.kmer)
         check_range(2, MOST_COUNTED, "use so many colours", clusters=self.clusters)
         check_range(2, MOST_COUNTED, "one bin carries no information", bins=self.bins)
-        is_power = self.levels in (None, 2, 4, 8, 16, 32, 64, 128, 256)
-        refuse_if(not is_power, "odd-levels", self.levels)
-        is_grey_and_coloured = self.levels is not None and self.clusters is not None
-        refuse_if(is_grey_and_coloured, "levels-and-clusters", self.levels)
+        powers = (None, 2, 4, 8, 16, 32, 64, 128, 256)
+        refuse_if(self.levels not in powers, "odd-levels", self.levels)
+        refuse_if(None not in (self.levels, self.clusters), "levels-and-clusters", self.levels)
         by_id = self.separator if DATA_KINDS[self.kind].units == "values" else None
         is_id = by_id is None or (by_id.isdecimal() and int(by_id[:12]) < LARGEST_VOCAB)
         refuse_if(not is_id, "no-token-id", by_id, most=LARGEST_VOCAB)

@@ -114,8 +114,8 @@ class Ledger:
 
     def add(self, file: InputFile) -> None:
         """Note a file that was read to its end; read twice, it must be the same."""
-        is_other = self.files.setdefault(file.name, file) != file
-        refuse_if(is_other, "changed-while-read", what=file.name)
+        known = self.files.setdefault(file.name, file)
+        refuse_if(known != file, "changed-while-read", what=file.name)
 
     def check_same(self, before: dict[str, InputFile]) -> None:
         """Refuse other files than those of a complete reading before; of none there was none."""

@@ -343,12 +343,8 @@ def _with_separator(tokenizer: Tokenizer) -> Bpe:
     assert separator is not None
     described = json.loads(tokenizer.to_str())["pre_tokenizer"] or {}
     steps = described.get("pretokenizers", [described])
-    splits = any(
-        step.get("type") == "ByteLevel"
-        and not step.get("add_prefix_space")
-        and step.get("use_regex", True)
-        for step in steps
-    )
+    at_words = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
+    splits = any(step.items() >= at_words.items() for step in steps)
     return Bpe(tokenizer, separator, cuttable=splits and tokenizer.normalizer is None)
 
 
