@@ -4,8 +4,6 @@ tokenizer.json, read back as a vocabulary, or only asked how many rows its table
 What other rooms may know of a kind stands in `archfit.spec.data_kinds`.
 """
 
-from __future__ import annotations
-
 import abc
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -6,12 +6,11 @@ vocabulary are known, and the second reading writes the tokens of both sides.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -68,7 +67,7 @@ def prepare(
     facts: Facts = {}  # the first block of the source decides for both
     sources = [SourceDocuments(source, settings, facts, report)]
     if heldout is not None:
-        other = dataclasses.replace(settings, field=settings.heldout_field or settings.field)
+        other = replace(settings, field=settings.heldout_field or settings.field)
         sources.append(SourceDocuments(heldout, other, facts, report))
     folder = Path(source).resolve()
     is_inside = folder.is_dir() and out.resolve().is_relative_to(folder)
@@ -121,7 +120,7 @@ def _listed(inputs: list[InputFile]) -> list[dict[str, object]]:
         usual = max(ends, key=ends.count)
         most = f", most of them {usual}" if usual and 2 * ends.count(usual) > len(ends) else ""
         inputs = [InputFile(f"{len(inputs)} files{most}", size, sha256(hashes))]
-    return [dataclasses.asdict(file) for file in inputs]
+    return [asdict(file) for file in inputs]
 
 
 def find_or_write(

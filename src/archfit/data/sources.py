@@ -1,13 +1,10 @@
 """What SOURCE means (a file, a folder, a pattern, the sample) and how it becomes tokens."""
 
-from __future__ import annotations
-
-import dataclasses
 import glob
 import itertools
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TypeAlias
 
@@ -72,7 +69,7 @@ class DataSettings:
 
     def _refuse_foreign_options(self) -> None:
         known = {"kind", "vocab", "max_bytes", *DATA_KINDS[self.kind].options}
-        for field in dataclasses.fields(self):
+        for field in fields(self):
             value = getattr(self, field.name)
             if field.name not in known and value != field.default:
                 kinds = [name for name, kind in DATA_KINDS.items() if field.name in kind.options]

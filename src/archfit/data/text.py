@@ -3,8 +3,6 @@
 `hf:NAME[:CONFIG][:SPLIT]` means the rows of a data set in a folder or in the local cache.
 """
 
-from __future__ import annotations
-
 import codecs
 import hashlib
 import itertools

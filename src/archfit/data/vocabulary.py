@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import abc
 import contextlib
-import dataclasses
 import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -112,7 +111,7 @@ class Vocabulary(abc.ABC):
 
     def as_json(self) -> str:
         """The content of tokenizer.json: its name and its fields."""
-        values: dict[str, object] = dataclasses.asdict(self)  # type: ignore[call-overload]  # children are
+        values: dict[str, object] = asdict(self)  # type: ignore[call-overload]  # children are
         document = {"format": FORMAT, "version": FORMAT_VERSION, "vocabulary": self.name} | values
         return json.dumps(document, indent=1) + "\n"
 
