@@ -4,7 +4,6 @@ tokenizer.json, read back as a vocabulary, or only asked how many rows its table
 What other rooms may know of a kind stands in `archfit.spec.data_kinds`.
 """
 
-import abc
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,23 +54,22 @@ def detect_kind(source: str) -> DetectedKind | None:
     return next((DetectedKind(like, kind) for like, kind in looks if like), None)
 
 
-@dataclass
-class Documents(abc.ABC):
+class Documents(NamedTuple):
     """The documents of a data set, as often as needed."""
 
     source: str
     settings: DataSettings
     facts: Facts  # of the whole data set, known after the first block
-
-    @abc.abstractmethod
-    def blocks(self, stage: str) -> Blocks:
-        """All documents once more; `stage` is the word for why."""
+    blocks: Callable[[str], Blocks]  # all documents once more; told the word for why
 
 
 @dataclass
-class SourceDocuments(Documents):
+class SourceDocuments:
     """Those of a source, which must be the same each time that it is read."""
 
+    source: str
+    settings: DataSettings
+    facts: Facts
     report: Report
     files: dict[str, InputFile] = field(default_factory=dict)  # known after the first reading
 

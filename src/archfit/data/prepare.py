@@ -69,6 +69,7 @@ def prepare(
     if heldout is not None:
         other = replace(settings, field=settings.heldout_field or settings.field)
         sources.append(SourceDocuments(heldout, other, facts, report))
+    documents = [Documents(each.source, settings, facts, each.blocks) for each in sources]
     folder = Path(source).resolve()
     is_inside = folder.is_dir() and out.resolve().is_relative_to(folder)
     is_read = is_inside and DATA_KINDS[settings.kind].reads_shards  # by a later run
@@ -88,7 +89,7 @@ def prepare(
     return find_or_write(
         out,
         work=lambda: work_hash(settings, [each.hashed().values() for each in sources]),
-        write=lambda folder: write_data_set(folder, sources, origin),
+        write=lambda folder: write_data_set(folder, documents, origin),
         overwrite=overwrite,
     )
 

@@ -32,8 +32,7 @@ TYPES: dict[str, type] = {
     **dict.fromkeys(("format", "vocab", "used_vocab", "embedding_rank_limit", "documents"), int),
     **dict.fromkeys(("unigram_entropy_bits", "bytes_per_token"), float),
     **dict.fromkeys(("split", "leakage", "cooccurrence", *SIDES), dict),
-    "tokens": int,
-    "bytes": int,
+    **dict.fromkeys(("tokens", "bytes"), int),
     "work_hash": str,
     "warnings": list,
 }

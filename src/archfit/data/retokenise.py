@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, TypeAlias
 
@@ -164,7 +165,8 @@ def retokenised(data: PreparedData, out: Path, wanted: Tokenisation) -> Prepared
         settings = DataSettings(kind=kind, vocab=wanted.vocab)
     # The hash of the data names its content, so that finished work is known without decoding.
     work = work_hash(settings, [[InputFile("prepared", 0, data.data_hash)]])
-    sides = [_SideDocuments(str(data.folder), settings, {}, data, side) for side in SIDES]
+    blocks = [partial(_side_blocks, data, side, settings.kind) for side in SIDES]
+    sides = [Documents(str(data.folder), settings, {}, each) for each in blocks]
 
     def write(folder: Path) -> None:
         data.verify()
@@ -176,31 +178,27 @@ def retokenised(data: PreparedData, out: Path, wanted: Tokenisation) -> Prepared
     return find_or_write(out, work=lambda: work, write=write, overwrite=False).data
 
 
-@dataclass
-class _SideDocuments(Documents):
-    """The documents of one side, decoded as often as needed and never kept."""
+def _side_blocks(data: PreparedData, side: str, kind: str, _stage: str) -> Blocks:
+    """The documents of one side, decoded as often as needed and never kept.
 
-    data: PreparedData
-    side: str
-
-    def blocks(self, stage: str) -> Blocks:  # noqa: ARG002  # nobody is told
-        """All documents once more, cut between characters; text is refused if it is not UTF-8."""
-        ids, vocabulary = self.data.tokens(self.side), self.data.vocabulary()
-        decoder, number = codecs.getincrementaldecoder("utf-8")(), 1
-        begins, start = _beginnings(vocabulary), 0
-        while start < len(ids):
-            end = _end(ids, start, vocabulary.separator, begins)
-            complete = bool(ids[end - 1] == vocabulary.separator)
-            block, start = DocumentBlock(vocabulary.decode(ids[start:end]), complete=complete), end
-            for part, ends in block.ends() if self.settings.kind == "text" else ():
-                try:
-                    decoder.decode(part, final=ends)
-                except UnicodeDecodeError as problem:
-                    byte = f"0x{problem.object[problem.start]:02x}"
-                    where = {"number": number, "side": self.side}
-                    raise refusal("no-utf8-document", byte=byte, **where) from problem
-                number += ends
-            yield block
+    They are cut between characters; text is refused if it is not UTF-8.
+    """
+    ids, vocabulary = data.tokens(side), data.vocabulary()
+    decoder, number = codecs.getincrementaldecoder("utf-8")(), 1
+    begins, start = _beginnings(vocabulary), 0
+    while start < len(ids):
+        end = _end(ids, start, vocabulary.separator, begins)
+        complete = bool(ids[end - 1] == vocabulary.separator)
+        block, start = DocumentBlock(vocabulary.decode(ids[start:end]), complete=complete), end
+        for part, ends in block.ends() if kind == "text" else ():
+            try:
+                decoder.decode(part, final=ends)
+            except UnicodeDecodeError as problem:
+                byte = f"0x{problem.object[problem.start]:02x}"
+                where = {"number": number, "side": side}
+                raise refusal("no-utf8-document", byte=byte, **where) from problem
+            number += ends
+        yield block
 
 
 def _end(ids: Ids, start: int, separator: int | None, begins: NDArray[np.bool_]) -> int:

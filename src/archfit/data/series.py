@@ -194,6 +194,7 @@ SERIES = KindHandler(series_look, each_file(series_blocks), bin_vocabulary, (Bin
 def token_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Blocks:
     """The ids of one file; documents end at the separator's id, or the file is one document."""
     chunks, promised = file.unpacked(ledger), None
+    separator = -1 if settings.separator is None else int(settings.separator)  # -1: no id is
     kind: np.dtype[Any] = np.dtype(settings.dtype).newbyteorder("<")
     if file.suffix == ".npy":
         first = io.BytesIO(next(chunks, b""))
@@ -202,10 +203,7 @@ def token_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Bl
         refuse_if(not is_row, "no-row-of-integers", name=file.name, kind=kind, shape=shape)
         chunks, promised = itertools.chain([first.read()], chunks), shape[0]
     for ids in _whole_ids(chunks, kind, promised, file.name):
-        if settings.separator is None:
-            yield DocumentBlock([ids.tobytes()], complete=False)
-            continue
-        ends = np.flatnonzero(ids == int(settings.separator))
+        ends = np.flatnonzero(ids == separator)
         parts = [part.tobytes() for part in np.split(ids, ends)]
         yield DocumentBlock([parts[0], *(part[ID_BYTES:] for part in parts[1:])], complete=False)
     yield DocumentBlock([b""], complete=True)
