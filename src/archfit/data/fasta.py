@@ -69,8 +69,9 @@ def _letters_of_read(lines: Sequence[bytes | None], where: str) -> bytes:
             raise refusal("no-fastq-mark", where=where, line=found, mark=mark.decode())
     _, sequence, _, qualities = (line or b"" for line in lines)
     letters = sequence_letters(sequence.translate(_UNKNOWN), where)
-    sizes = {"letters": len(letters), "qualities": len(qualities.strip())}
-    refuse_if(sizes["letters"] != sizes["qualities"], "fastq-qualities", where=where, **sizes)
+    if len(qualities.strip()) != len(letters):
+        sizes = {"letters": len(letters), "qualities": len(qualities.strip())}
+        raise refusal("fastq-qualities", where=where, **sizes)
     return letters
 
 

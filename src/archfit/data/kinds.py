@@ -86,7 +86,8 @@ class SourceDocuments:
         ledger = Ledger(self.settings.max_bytes, progress, self.facts)
         self.report(stage, 0, total)
         yield from HANDLERS[self.settings.kind].read(found, self.settings, ledger)
-        ledger.check_same(self.files)
+        changed = dict(self.files.items() ^ ledger.files.items()) if self.files else {}
+        refuse_if(bool(changed), "changed-while-read", what=next(iter(changed), None))
         self.files = ledger.files
 
     def hashed(self) -> dict[str, InputFile]:

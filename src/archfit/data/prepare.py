@@ -163,7 +163,7 @@ def write_data_set(
     read = itertools.chain.from_iterable(map(_surveyed, sources, surveys))
     chosen = HANDLERS[settings.kind].vocabulary(settings, read, main.facts)
     places, split = shards.split_places(*surveys)
-    vocabulary = chosen or _trained_bpe(main, places[0], surveys[0].bytes)
+    vocabulary = chosen or _trained_bpe(main, places[0], sum(surveys[0].lengths))
     sides, train = _write_tokens(folder, sources, surveys, places, vocabulary)
     tokenizer = vocabulary.as_json()
     files.write_whole(folder / files.TOKENIZER, tokenizer.encode())
@@ -200,7 +200,7 @@ def _surveyed(source: Documents, found: Survey) -> Iterator[bytes]:
     """The content of a source; one that holds nothing is refused at its end."""
     yield from found.read(source.blocks("reading"))
     named = {"source": repr(source.source), "kind": source.settings.kind}
-    refuse_if(not found.bytes, "empty-source", **named)
+    refuse_if(not found.lengths, "empty-source", **named)
 
 
 def _trained_bpe(source: Documents, places: NDArray[np.int64], content: int) -> Vocabulary:
@@ -229,7 +229,7 @@ def _write_tokens(
 
     What data.json says of both sides and of the leakage, and what wrote the training side.
     """
-    content = sum(found.bytes for found in surveys)
+    content = sum(sum(found.lengths) for found in surveys)
     one_in = shards.sampling(content, vocabulary.unit_bytes)
     with (
         ShardWriter(folder / files.TRAIN_TOKENS, vocabulary, one_in) as train,

@@ -59,12 +59,11 @@ class Shard:
         self._content = self.ids.view("u1")
         self._block_bytes = block_bytes
         self._unread = np.ones(-(-len(self._content) // block_bytes), bool)
-        self._left = len(self._unread)
-        self._digests = np.frombuffer(digests, np.uint8).reshape(self._left, -1)
+        self._digests = np.frombuffer(digests, np.uint8).reshape(len(self._unread), -1)
 
     def check(self, starts: NDArray[np.int64], length: int) -> None:
         """Refuse rows of `length` ids at `starts` that are not what was written."""
-        if not self._left:
+        if not self._unread.any():
             return
         places = np.array([starts, starts + length]) * self.ids.itemsize
         first, last = (places - [[0], [1]]) // self._block_bytes
@@ -76,7 +75,6 @@ class Shard:
                 place = {"first": f"{start:,}", "last": f"{start + len(content) - 1:,}"}
                 raise refusal("other-checksum", path=self.path, **place)
             self._unread[block] = False
-            self._left -= 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,6 @@ class Survey:
     def __init__(self, ignored_at_end: bytes = b"") -> None:
         self.ignored_at_end = ignored_at_end
         self.lengths, self.digests = array("q"), array("Q")
-        self.bytes = 0  # content of all documents
 
     def read(self, blocks: Iterable[DocumentBlock]) -> Iterator[bytes]:
         """Note the documents of `blocks`, all of which are read once; the content of each block."""
@@ -77,7 +76,6 @@ class Survey:
                     whole.update(part[len(kept) :])
                 if ends and length:
                     self.lengths.append(length)
-                    self.bytes += length
                     self.digests.append(int.from_bytes(trimmed.digest()[:8], "little"))
                 if ends:
                     length, whole = 0, hashlib.sha256()

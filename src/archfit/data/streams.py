@@ -117,12 +117,6 @@ class Ledger:
         known = self.files.setdefault(file.name, file)
         refuse_if(known != file, "changed-while-read", what=file.name)
 
-    def check_same(self, before: dict[str, InputFile]) -> None:
-        """Refuse other files than those of a complete reading before; of none there was none."""
-        for name in self.files.keys() | before.keys():
-            is_other = before.get(name) != self.files.get(name)
-            refuse_if(is_other and bool(before), "changed-while-read", what=name)
-
     def spend(self, count: int, name: str) -> None:
         """Count bytes that `name` unpacks to; refuse those past the limit."""
         self.spent += count
