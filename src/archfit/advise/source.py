@@ -1,12 +1,12 @@
 """The data that advice is about: prepared or found, and what is known of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from archfit.advise.plan_request import DataFacts, VocabularySize
-from archfit.data.fasta import Kmers
-from archfit.data.kinds import detect_kind
+from archfit.data.fasta import NO_NUCLEOTIDES, Kmers
+from archfit.data.kinds import Report, detect_kind
 from archfit.data.prepare import MANY_FILES, OtherDataError, prepare
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.sources import SAMPLE, DataSettings, guess_kind
@@ -19,7 +19,6 @@ COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
 CODE = frozenset(DATA_KINDS["text"].code)
 DATA = "data"  # the folder of prepared data within that of the advice
 ENERGY = 0.999  # of the co-occurrence that its rank is to hold
-Progress = Callable[[str, int, int], None]  # stage, bytes read, bytes in all
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +44,7 @@ class Source:
         return kept.strip("-") or "data"
 
 
-def prepared_source(source: Source, out: Path, report: Progress) -> PreparedData:
+def prepared_source(source: Source, out: Path, report: Report) -> PreparedData:
     """The data set, found or made in `out`; what cannot be read is said with what it looks like."""
     if source.is_prepared:
         options = ("kind", "vocab", "heldout", "field")
@@ -83,7 +82,7 @@ def family_of(data: PreparedData, names: Sequence[str]) -> str | None:
     kind = data.description["kind"]
     if kind in LETTERS:
         vocabulary = data.vocabulary()
-        is_dna = isinstance(vocabulary, Kmers) and vocabulary.is_of_nucleotides
+        is_dna = isinstance(vocabulary, Kmers) and not NO_NUCLEOTIDES & set(vocabulary.alphabet)
         return "DNA" if is_dna else "protein"
     suffixes = [
         [suffix for suffix in Path(name.lower()).suffixes if suffix not in COMPRESSED]

@@ -53,10 +53,9 @@ def _from_first_mark(file: SourceFile, ledger: Ledger) -> Iterator[bytes]:
 
 def fastq_blocks(file: SourceFile, _: DataSettings, ledger: Ledger) -> Blocks:
     """The sequences of one file of reads: the second of every four lines."""
-    return streams.blocks_of(
-        _letters_of_read(lines, f"{file.name}, read {number},")
-        for number, lines in enumerate(itertools.zip_longest(*[file.lines(ledger)] * 4), start=1)
-    )
+    reads = enumerate(itertools.zip_longest(*[file.lines(ledger)] * 4), start=1)
+    letters = (_letters_of_read(lines, f"{file.name}, read {number},") for number, lines in reads)
+    return streams.blocks_of(letters)
 
 
 def _letters_of_read(lines: Sequence[bytes | None], where: str) -> bytes:
@@ -123,11 +122,6 @@ class Kmers(Vocabulary):
     k: int
     mapped: dict[str, str] = field(default_factory=dict)
     size: int
-
-    @property
-    def is_of_nucleotides(self) -> bool:
-        """Whether every letter may stand for one."""
-        return not NO_NUCLEOTIDES & set(self.alphabet)
 
     @property
     def separator(self) -> int:

@@ -127,13 +127,12 @@ class PreparedData:
 
     def _checksums(self, side: str) -> tuple[bytes, int]:
         """The checksums of the blocks of a side, and how long a block is."""
-        sizes = [(self.folder / name).stat().st_size for name in SIDES.values()]
-        lengths = [DIGEST_BYTES * -(-size // BLOCK_BYTES) for size in sizes]
+        sizes = {key: (self.folder / name).stat().st_size for key, name in SIDES.items()}
+        lengths = [DIGEST_BYTES * -(-size // BLOCK_BYTES) for size in sizes.values()]
         try:
             digests = files.read_bounded(self.folder / files.CHECKSUMS, sum(lengths))
         except FileNotFoundError:
-            size = sizes[list(SIDES).index(side)]
-            return bytes.fromhex(self.description[side]["sha256"]), size
+            return bytes.fromhex(self.description[side]["sha256"]), sizes[side]
         except ValueError:
             digests = b""
         is_other = len(digests) != sum(lengths)

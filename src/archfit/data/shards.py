@@ -293,10 +293,9 @@ def atomic_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
     try:
         target = target.resolve()
     except RuntimeError as problem:  # before Python 3.13 no OSError
-        raise ValueError(f"{str(target)!r} is a link to itself; choose another --out") from problem
+        raise refusal("link-to-itself", target=repr(str(target))) from problem
     made = [parent for parent in target.parents if not parent.exists()]
     target.parent.mkdir(parents=True, exist_ok=True)
-    full = f"no space left while writing {target.name}; free some or choose another --out"
     try:
         with partial_folder(target) as folder:
             yield folder
@@ -309,7 +308,7 @@ def atomic_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
             flush_folder(target.parent)
     except OSError as problem:
         if problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise OSError(full) from problem
+            raise OSError(str(refusal("no-space", name=target.name))) from problem
         raise
     finally:
         for parent in made:
