@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 import string
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from archfit.data import streams
-from archfit.data.sources import DataSettings, KindHandler, each_file
+from archfit.data.sources import DataSettings, KindHandler, each_file, looks
 from archfit.data.streams import Blocks, DocumentBlock, Facts, Ledger, SourceFile
 from archfit.data.vocabulary import Ids, Vocabulary
 from archfit.spec import lazy_numpy as np
@@ -23,8 +22,8 @@ AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
 NO_NUCLEOTIDES = frozenset("EFILPQ")  # amino acids whose letters are no IUPAC codes of bases
 _LETTERS = (string.ascii_uppercase + "*-").encode()  # `*` ends a translation, `-` is a gap
 _BLANKS = b"\r\n\t "
-_SEQUENCE = re.compile(rb">[^\n]*\n[A-Za-z*\-\n\r]+")  # a header and a line of letters
-_READ = re.compile(rb"@[^\n]*\n[A-Za-z.\-\r]+\n\+")
+_SEQUENCE = rb">[^\n]*\n[A-Za-z*\-\n\r]+"  # a header and a line of letters
+_READ = rb"@[^\n]*\n[A-Za-z.\-\r]+\n\+"
 _UNKNOWN = bytes.maketrans(b".", b"N")  # older machines write a point for a base they did not see
 
 
@@ -183,14 +182,8 @@ def kmer_vocabulary(settings: DataSettings, contents: Iterable[bytes], _: Facts)
 
 
 FASTA = KindHandler(
-    lambda start: "sequences in FASTA" if _SEQUENCE.match(start) else "",
-    each_file(fasta_blocks),
-    kmer_vocabulary,
-    (Kmers,),
+    looks("sequences in FASTA", _SEQUENCE), each_file(fasta_blocks), kmer_vocabulary, (Kmers,)
 )
 FASTQ = KindHandler(
-    lambda start: "reads in FASTQ" if _READ.match(start) else "",
-    each_file(fastq_blocks),
-    kmer_vocabulary,
-    (Kmers,),
+    looks("reads in FASTQ", _READ), each_file(fastq_blocks), kmer_vocabulary, (Kmers,)
 )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import IO, ClassVar
 
 from archfit.data import streams
-from archfit.data.sources import DataSettings, KindHandler
+from archfit.data.sources import DataSettings, KindHandler, looks
 from archfit.data.statistics import EvenSample
 from archfit.data.streams import Blocks, DocumentBlock, Facts, Ledger, SourceFile, refused
 from archfit.data.vocabulary import Ids, TableVocabulary, encode_upper_bits
@@ -29,7 +29,7 @@ GREYED_AT_ONCE = 1 << 20  # pixels
 MOST_LEVELS = 256
 OURS = (ValueError, MemoryError)  # errors that are a sentence already, or no fault of the file
 KMEANS_ROUNDS = 25
-_MAGIC = (b"\x89PNG", b"\xff\xd8\xff", b"PK\x03\x04", b"\x93NUMPY")
+_MAGIC = rb"\x89PNG|\xff\xd8\xff|PK\x03\x04|\x93NUMPY"
 
 
 def image_blocks(files: Sequence[SourceFile], settings: DataSettings, ledger: Ledger) -> Blocks:
@@ -259,8 +259,5 @@ def _levels(settings: DataSettings) -> int:
 
 
 IMAGES = KindHandler(
-    lambda start: "images or arrays" if start.startswith(_MAGIC) else "",
-    image_blocks,
-    pixel_vocabulary,
-    (Levels, Palette),
+    looks("images or arrays", _MAGIC), image_blocks, pixel_vocabulary, (Levels, Palette)
 )

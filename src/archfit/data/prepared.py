@@ -135,8 +135,7 @@ class PreparedData:
             return bytes.fromhex(self.description[side]["sha256"]), sizes[side]
         except ValueError:
             digests = b""
-        is_other = len(digests) != sum(lengths)
-        refuse_if(is_other, "damaged-checksums", folder=repr(str(self.folder)))
+        refuse_if(len(digests) != sum(lengths), "damaged-checksums", folder=repr(str(self.folder)))
         return (digests[: lengths[0]] if side == "train" else digests[lengths[0] :]), BLOCK_BYTES
 
     def check_unchanged(self) -> None:

@@ -3,6 +3,7 @@
 import glob
 import itertools
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -179,6 +180,11 @@ def each_file(read_one: Callable[[SourceFile, DataSettings, Ledger], Blocks]) ->
     return lambda files, settings, ledger: itertools.chain.from_iterable(
         read_one(file, settings, ledger) for file in files
     )
+
+
+def looks(like: str, pattern: bytes) -> Callable[[bytes], str]:
+    """A look that has this word for content whose first bytes match a pattern."""
+    return lambda start: like if re.match(pattern, start) else ""
 
 
 @dataclass(frozen=True, slots=True)

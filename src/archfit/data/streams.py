@@ -5,8 +5,6 @@ raster order (RGB: three bytes each), series values (little-endian float64), tok
 larger than a block travels in several parts, so nothing here grows with the largest document.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import importlib
@@ -31,6 +29,36 @@ PACKED = (".gz", ".xz", ".zst")
 XZ_MEMORY_BYTES = 512 << 20  # dictionaries beyond this are refused; `xz -9` needs 65 MB
 ZSTD_WINDOW_BYTES = 128 << 20  # what `zstd -d` itself accepts without --long
 FEED_BYTES = 1 << 11  # 4 bytes of zstd can give 128 KB, one of xz 7 KB: unpack little at a time
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """What was read: a file's name, its size on disk and its hash."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+@dataclass
+class Ledger:
+    """What one reading has met so far: files with their hashes, and bytes against the limit."""
+
+    max_bytes: int
+    advance: Callable[[int], None] = lambda _: None  # told the bytes of files read since last told
+    facts: Facts = field(default_factory=dict)  # images must agree in them
+    files: dict[str, InputFile] = field(default_factory=dict)
+    spent: int = 0  # of the bytes allowed
+
+    def add(self, file: InputFile) -> None:
+        """Note a file that was read to its end; read twice, it must be the same."""
+        known = self.files.setdefault(file.name, file)
+        refuse_if(known != file, "changed-while-read", what=file.name)
+
+    def spend(self, count: int, name: str) -> None:
+        """Count bytes that `name` unpacks to; refuse those past the limit."""
+        self.spent += count
+        refuse_if(self.spent > self.max_bytes, "past-max-bytes", name=name, most=self.max_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,36 +119,6 @@ class SourceFile:
             refuse_if(len(rest) > most, "long-line", name=self.name, most=most, suffix=suffix)
         if rest:
             yield rest
-
-
-@dataclass(frozen=True, slots=True)
-class InputFile:
-    """What was read: a file's name, its size on disk and its hash."""
-
-    name: str
-    bytes: int
-    sha256: str
-
-
-@dataclass
-class Ledger:
-    """What one reading has met so far: files with their hashes, and bytes against the limit."""
-
-    max_bytes: int
-    advance: Callable[[int], None] = lambda _: None  # told the bytes of files read since last told
-    facts: Facts = field(default_factory=dict)  # images must agree in them
-    files: dict[str, InputFile] = field(default_factory=dict)
-    spent: int = 0  # of the bytes allowed
-
-    def add(self, file: InputFile) -> None:
-        """Note a file that was read to its end; read twice, it must be the same."""
-        known = self.files.setdefault(file.name, file)
-        refuse_if(known != file, "changed-while-read", what=file.name)
-
-    def spend(self, count: int, name: str) -> None:
-        """Count bytes that `name` unpacks to; refuse those past the limit."""
-        self.spent += count
-        refuse_if(self.spent > self.max_bytes, "past-max-bytes", name=name, most=self.max_bytes)
 
 
 @contextlib.contextmanager
@@ -190,7 +188,7 @@ class DocumentBlock:
         return ((part, self.complete or at < last) for at, part in enumerate(self.parts))
 
 
-Blocks: TypeAlias = "Iterator[DocumentBlock]"
+Blocks: TypeAlias = Iterator[DocumentBlock]
 
 
 def blocks_of(documents: Iterable[bytes]) -> Blocks:

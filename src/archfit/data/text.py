@@ -22,7 +22,6 @@ from archfit.spec.data_kinds import BYTE_VOCAB
 from archfit.spec.errors import refusal, refuse_if
 
 DEFAULT_FIELD = "text"
-DEFAULT_SPLIT = "train"
 ROWS_AT_ONCE = 1024
 _SPLITS = ("train", "test", "validation", "valid", "dev", "heldout")
 _TUNE = re.compile(rb"^X:\s*\d+", re.MULTILINE)
@@ -161,7 +160,7 @@ def _load_dataset(source: str) -> tuple[Any, str]:
     refuse_if(not name or len(more) > 2, "no-dataset-name", source=repr(source))
     if config in _SPLITS and not split:
         config, split = "", config
-    split = split or DEFAULT_SPLIT
+    split = split or "train"
     with refused(Exception, "dataset-offline", name=repr(name)):  # a zoo
         if Path(name, "dataset_info.json").exists() or Path(name, "dataset_dict.json").exists():
             rows = datasets.load_from_disk(name)
