@@ -28,9 +28,11 @@ def _raised() -> Iterator[tuple[str, set[str], set[str]]]:
         mapped = {str(key.value) for key in keys if isinstance(key, ast.Constant)}
         for node in nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                place = {"refusal": 0, "refuse_if": 1}.get(node.func.id, -1)
+                place = {"refusal": 0, "refuse_if": 1, "refused": 1}.get(node.func.id, -1)
                 if place >= 0 and isinstance(name := node.args[place], ast.Constant):
                     given = {word.arg for word in node.keywords}
+                    if node.func.id == "refused":  # which quotes the error that it meets
+                        given = given - {"passing"} | {"reason"}
                     words = {word for word in given if word is not None}
                     yield str(name.value), words, mapped if None in given else set()
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from archfit.advise.plan_request import DataFacts, VocabularySize
-from archfit.data.fasta import Kmers
+from archfit.data.fasta import NO_NUCLEOTIDES, Kmers
 from archfit.data.kinds import Report, detect_kind
 from archfit.data.prepare import MANY_FILES, OtherDataError, prepare
 from archfit.data.prepared import PreparedData, open_prepared
@@ -81,7 +81,7 @@ def family_of(data: PreparedData, names: Sequence[str]) -> str | None:
     kind = data.kind
     if data.units == "letters":
         vocabulary = data.vocabulary()
-        is_dna = isinstance(vocabulary, Kmers) and vocabulary.is_of_nucleotides
+        is_dna = isinstance(vocabulary, Kmers) and not NO_NUCLEOTIDES & set(vocabulary.alphabet)
         return "DNA" if is_dna else "protein"
     suffixes = [
         [suffix for suffix in Path(name.lower()).suffixes if suffix not in COMPRESSED]

@@ -3,43 +3,34 @@
 from __future__ import annotations
 
 import itertools
-import re
 import string
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from archfit.data.sources import DataSettings, KindHandler, each_file
-from archfit.data.streams import (
-    Blocks,
-    DocumentBlock,
-    Facts,
-    Ledger,
-    SourceFile,
-    blocks_of,
-    documents_between,
-)
+from archfit.data import streams
+from archfit.data.sources import DataSettings, KindHandler, each_file, looks
+from archfit.data.streams import Blocks, DocumentBlock, Facts, Ledger, SourceFile
 from archfit.data.vocabulary import Ids, Vocabulary
 from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import LARGEST_VOCAB
-from archfit.spec.errors import InvalidValue
+from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.lazy_numpy import NDArray
 
 AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
 NO_NUCLEOTIDES = frozenset("EFILPQ")  # amino acids whose letters are no IUPAC codes of bases
 _LETTERS = (string.ascii_uppercase + "*-").encode()  # `*` ends a translation, `-` is a gap
-_UPPER = bytes.maketrans(string.ascii_lowercase.encode(), string.ascii_uppercase.encode())
 _BLANKS = b"\r\n\t "
-_SEQUENCE = re.compile(rb">[^\n]*\n[A-Za-z*\-\n\r]+")  # a header and a line of letters
-_READ = re.compile(rb"@[^\n]*\n[A-Za-z.\-\r]+\n\+")
+_SEQUENCE = rb">[^\n]*\n[A-Za-z*\-\n\r]+"  # a header and a line of letters
+_READ = rb"@[^\n]*\n[A-Za-z.\-\r]+\n\+"
 _UNKNOWN = bytes.maketrans(b".", b"N")  # older machines write a point for a base they did not see
 
 
 def fasta_blocks(file: SourceFile, _: DataSettings, ledger: Ledger) -> Blocks:
     """The sequences of one file; lower case (soft-masked) letters count as upper case."""
     in_body = False  # the header of the record that goes on is already read
-    for block in documents_between(_from_first_mark(file, ledger), b">", is_line=False):
+    for block in streams.documents_between(_from_first_mark(file, ledger), b">", is_line=False):
         letters = []
         for part, ends in block.ends():
             header, body = (b"", part) if in_body else part.partition(b"\n")[::2]
@@ -54,19 +45,16 @@ def _from_first_mark(file: SourceFile, ledger: Ledger) -> Iterator[bytes]:
     chunks = file.unpacked(ledger)
     head = next((start for chunk in chunks if (start := chunk.lstrip(_BLANKS))), b"")
     if head and not head.startswith(b">"):
-        rule = f"starts with {head[:20].decode('latin-1')!r}, not with a FASTA header"
-        way_out = "put a line >name before each sequence, or use --kind abc for bare characters"
-        raise ValueError(f"{file.name} {rule}; {way_out}")
+        raise refusal("no-fasta-header", name=file.name, start=repr(head[:20].decode("latin-1")))
     yield head
     yield from chunks
 
 
 def fastq_blocks(file: SourceFile, _: DataSettings, ledger: Ledger) -> Blocks:
     """The sequences of one file of reads: the second of every four lines."""
-    return blocks_of(
-        _letters_of_read(lines, f"{file.name}, read {number},")
-        for number, lines in enumerate(itertools.zip_longest(*[file.lines(ledger)] * 4), start=1)
-    )
+    reads = enumerate(itertools.zip_longest(*[file.lines(ledger)] * 4), start=1)
+    letters = (_letters_of_read(lines, f"{file.name}, read {number},") for number, lines in reads)
+    return streams.blocks_of(letters)
 
 
 def _letters_of_read(lines: Sequence[bytes | None], where: str) -> bytes:
@@ -75,23 +63,21 @@ def _letters_of_read(lines: Sequence[bytes | None], where: str) -> bytes:
         if line is None:
             raise ValueError(f"{where} ends in the middle; copy the file again")
         if not line.startswith(mark):
-            rule = f"has {line[:20].decode('latin-1')!r} where a line begins with {mark.decode()}"
-            way_out = "a read has four lines: @name, sequence, +, qualities"
-            raise ValueError(f"{where} {rule}; {way_out}")
+            found = repr(line[:20].decode("latin-1"))
+            raise refusal("no-fastq-mark", where=where, line=found, mark=mark.decode())
     _, sequence, _, qualities = (line or b"" for line in lines)
     letters = sequence_letters(sequence.translate(_UNKNOWN), where)
     if len(qualities.strip()) != len(letters):
-        rule = f"has {len(letters)} letters and {len(qualities.strip())} qualities"
-        raise ValueError(f"{where} {rule}; each letter has one, so the file is damaged")
+        sizes = {"letters": len(letters), "qualities": len(qualities.strip())}
+        raise refusal("fastq-qualities", where=where, **sizes)
     return letters
 
 
 def sequence_letters(body: bytes, where: str) -> bytes:
     """The letters in upper case without blanks; what is no letter of a sequence is refused."""
-    letters = body.translate(_UPPER, _BLANKS)
+    letters = body.upper().translate(None, _BLANKS)
     if strange := letters.translate(None, _LETTERS):
-        rule = f"holds {chr(strange[0])!r}, which is no sequence letter"
-        raise ValueError(f"{where} {rule}; only A-Z, * and - may stand between headers")
+        raise refusal("no-sequence-letter", where=where, letter=repr(chr(strange[0])))
     return letters
 
 
@@ -116,8 +102,7 @@ def sequence_alphabet(counts: dict[str, int], unusual: str) -> tuple[str, dict[s
     unknown = "X" if usual == AMINO_ACIDS else "N"
     if unusual == "refuse":
         found = ", ".join(f"{letter} ({counts[letter]} times)" for letter in strange)
-        way_out = f"use --unusual map, which turns them into {unknown}, or --unusual keep"
-        raise ValueError(f"the sequences hold {found}, not only {usual}; {way_out}")
+        raise refusal("unusual-letters", found=found, usual=usual, unknown=unknown)
     seen = {letter for letter in counts if letter in usual} | {unknown}
     return "".join(sorted(seen)), {letter: unknown for letter in strange if letter != unknown}
 
@@ -136,11 +121,6 @@ class Kmers(Vocabulary):
     k: int
     mapped: dict[str, str] = field(default_factory=dict)
     size: int
-
-    @property
-    def is_of_nucleotides(self) -> bool:
-        """Whether every letter may stand for one."""
-        return not NO_NUCLEOTIDES & set(self.alphabet)
 
     @property
     def separator(self) -> int:
@@ -171,9 +151,8 @@ class Kmers(Vocabulary):
             table[ord(letter)] = self.alphabet.index(read_as)
         letters = table[np.frombuffer(content, np.uint8)]
         if letters.size and letters.min() < 0:
-            rule = f"is not in the alphabet {self.alphabet}"
-            strange = chr(content[int(letters.argmin())])
-            raise ValueError(f"letter {strange!r} {rule}; prepare again with it")
+            strange = repr(chr(content[int(letters.argmin())]))
+            raise refusal("foreign-letter", letter=strange, alphabet=self.alphabet)
         return letters
 
     def content_of(self, ids: Ids) -> bytes:
@@ -196,22 +175,15 @@ def kmer_vocabulary(settings: DataSettings, contents: Iterable[bytes], _: Facts)
     alphabet, mapped = sequence_alphabet(counts, settings.unusual)
     letters, k = len(alphabet), settings.kmer
     needed = letters**k + (letters if k > 1 else 0) + 1
-    if needed > LARGEST_VOCAB:
-        rule = f"of {letters} letters needs {needed} tokens, more than {LARGEST_VOCAB}"
-        raise InvalidValue("kmer", k, rule, "use a smaller one")
+    sizes = {"letters": letters, "needed": needed, "most": LARGEST_VOCAB}
+    refuse_if(needed > LARGEST_VOCAB, "too-many-kmers", k, **sizes)
     rows = settings.rows(needed, "k-mers" if k > 1 else "letters")
     return Kmers(alphabet=alphabet, k=k, mapped=mapped, size=rows)
 
 
 FASTA = KindHandler(
-    lambda start: "sequences in FASTA" if _SEQUENCE.match(start) else "",
-    each_file(fasta_blocks),
-    kmer_vocabulary,
-    (Kmers,),
+    looks("sequences in FASTA", _SEQUENCE), each_file(fasta_blocks), kmer_vocabulary, (Kmers,)
 )
 FASTQ = KindHandler(
-    lambda start: "reads in FASTQ" if _READ.match(start) else "",
-    each_file(fastq_blocks),
-    kmer_vocabulary,
-    (Kmers,),
+    looks("reads in FASTQ", _READ), each_file(fastq_blocks), kmer_vocabulary, (Kmers,)
 )

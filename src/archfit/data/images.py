@@ -11,28 +11,16 @@ import warnings
 import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, ClassVar
+from typing import IO, ClassVar
 
-from archfit.data.sources import DataSettings, KindHandler
+from archfit.data import streams
+from archfit.data.sources import DataSettings, KindHandler, looks
 from archfit.data.statistics import EvenSample
-from archfit.data.streams import (
-    BLOCK_BYTES,
-    Blocks,
-    DocumentBlock,
-    Facts,
-    Ledger,
-    SourceFile,
-    blocks_of,
-    optional_module,
-    refused,
-)
+from archfit.data.streams import Blocks, DocumentBlock, Facts, Ledger, SourceFile, refused
 from archfit.data.vocabulary import Ids, TableVocabulary, encode_upper_bits
 from archfit.spec import lazy_numpy as np
-from archfit.spec.errors import InvalidValue
+from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.lazy_numpy import NDArray
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 ARRAY_SUFFIXES = (".npz", ".npy")
 GREY, RGB = 1, 3  # bytes a pixel
@@ -41,7 +29,7 @@ GREYED_AT_ONCE = 1 << 20  # pixels
 MOST_LEVELS = 256
 OURS = (ValueError, MemoryError)  # errors that are a sentence already, or no fault of the file
 KMEANS_ROUNDS = 25
-_MAGIC = (b"\x89PNG", b"\xff\xd8\xff", b"PK\x03\x04", b"\x93NUMPY")
+_MAGIC = rb"\x89PNG|\xff\xd8\xff|PK\x03\x04|\x93NUMPY"
 
 
 def image_blocks(files: Sequence[SourceFile], settings: DataSettings, ledger: Ledger) -> Blocks:
@@ -51,7 +39,7 @@ def image_blocks(files: Sequence[SourceFile], settings: DataSettings, ledger: Le
         if file.suffix in ARRAY_SUFFIXES:
             yield from reader.array_blocks(file)
     pictures = [file for file in files if file.suffix not in ARRAY_SUFFIXES]
-    yield from blocks_of(map(reader.picture, pictures))
+    yield from streams.blocks_of(map(reader.picture, pictures))
 
 
 class ImageReader:
@@ -70,9 +58,8 @@ class ImageReader:
             with open(file.path, "rb") as stream:
                 yield from self._array(stream, file.name)
             return
-        way_out = "write it again"
         with (
-            refused(Exception, f"{file.name} is damaged", way_out, passing=OURS),  # a zoo
+            refused(Exception, "damaged-archive", name=file.name, passing=OURS),  # a zoo
             zipfile.ZipFile(file.path) as archive,
         ):
             for member in self._members(archive, file.name):
@@ -85,40 +72,33 @@ class ImageReader:
         arrays = ", ".join(member.removesuffix(".npy") for member in members) or "nothing"
         if self._field is not None:
             if f"{self._field}.npy" not in members:
-                rule = f"has no array {self._field!r} but {arrays}"
-                raise ValueError(f"{name} {rule}; choose one by --field")
+                raise refusal("no-array", name=name, field=repr(self._field), arrays=arrays)
             return [f"{self._field}.npy"]
         found = []
         for member in members:
             with archive.open(member) as stream:
                 shape, _ = array_header(stream, f"{name}:{member}")
             found += [member] * (len(shape) in (3, 4))
-        if not found:
-            rule = f"holds {arrays}, none of the form (images, rows, columns[, 3])"
-            raise ValueError(f"{name} {rule}; reshape it, or choose another --kind")
+        refuse_if(not found, "no-image-array", name=name, arrays=arrays)
         return found
 
     def _array(self, stream: IO[bytes], name: str) -> Blocks:
         """Images of one array, read a few megabytes at a time and never as a whole."""
         shape, kind = array_header(stream, name)
-        if len(shape) not in (3, 4) or (len(shape) == 4 and shape[3] not in (GREY, RGB)):
-            rule = "images are (images, rows, columns) or (images, rows, columns, 3)"
-            raise ValueError(f"{name} has shape {shape}; {rule}")
-        if kind not in (np.dtype(np.uint8), np.dtype(bool)):
-            raise ValueError(f"{name} holds {kind}, not uint8; scale it to 0..255 and convert it")
+        is_image = len(shape) == 3 or (len(shape) == 4 and shape[3] in (GREY, RGB))
+        refuse_if(not is_image, "no-image-shape", name=name, shape=shape)
+        refuse_if(kind.name not in ("uint8", "bool"), "no-pixels", name=name, kind=kind)
         count, rows, columns, depth = (*shape, GREY)[:4]
         size = rows * columns * depth
         self._check_form(rows, columns, depth, name)
         self._ledger.spend(count * size, name)
-        at_once = max(1, BLOCK_BYTES // max(size, 1))
+        at_once = max(1, streams.BLOCK_BYTES // max(size, 1))
         for start in range(0, count if size else 0, at_once):
             images = min(at_once, count - start)
             content = stream.read(images * size)  # a header may promise what is not there
-            if len(content) < images * size:
-                rule = "is truncated: its header promises more pixels"
-                raise ValueError(f"{name} {rule}; write it again")
+            refuse_if(len(content) < images * size, "truncated-array", name=name)
             pixels = np.frombuffer(content, np.uint8)
-            pixels = pixels * np.uint8(255) if kind == np.dtype(bool) else pixels
+            pixels = pixels * np.uint8(255) if kind.name == "bool" else pixels
             if depth == RGB and self.channels == GREY:
                 pixels = _luma(pixels.reshape(-1, 3))
             parts = [image.tobytes() for image in pixels.reshape(images, -1)]
@@ -126,67 +106,53 @@ class ImageReader:
 
     def picture(self, file: SourceFile) -> bytes:
         """The pixels of one PNG or JPEG file."""
-        pillow = optional_module("PIL.Image", f"{file.name} needs the pillow")
+        pillow = streams.optional_module("PIL.Image", f"{file.name} needs the pillow")
         self._ledger.spend(file.path.stat().st_size, file.name)  # before any byte is read
         packed = io.BytesIO(b"".join(file.chunks(self._ledger)))
-        what, way_out = "is not a readable PNG or JPEG image", "leave it out or save it again"
+        bomb: type[Exception] = pillow.DecompressionBombError
         try:
             with (
-                refused(
-                    Exception,
-                    f"{file.name} {what}",
-                    way_out,
-                    passing=(*OURS, pillow.DecompressionBombError),
-                ),
+                refused(Exception, "unreadable-image", name=file.name, passing=(*OURS, bomb)),
                 warnings.catch_warnings(action="ignore"),  # our own sentences say what is wrong
                 pillow.open(packed, formats=("PNG", "JPEG")) as image,
             ):
-                return self._pixels(image, file.name)
-        except pillow.DecompressionBombError as problem:
-            rule = f"has more than {LARGEST_IMAGE} pixels"
-            raise ValueError(f"{file.name} {rule}; crop or resize it") from problem
-
-    def _pixels(self, image: Image, name: str) -> bytes:
-        columns, rows = image.size
-        if image.mode.startswith(("I", "F")):
-            raise ValueError(f"{name} has more than 8 bits a pixel; save it with 8")
-        self._check_form(rows, columns, GREY if image.mode in ("1", "L", "LA") else RGB, name)
-        self._ledger.spend(rows * columns * RGB, name)  # before any pixel is unpacked
-        return image.convert("L" if self.channels == GREY else "RGB").tobytes()
+                refuse_if(image.mode.startswith(("I", "F")), "deep-pixels", name=file.name)
+                columns, rows = image.size
+                depth = GREY if image.mode in ("1", "L", "LA") else RGB
+                self._check_form(rows, columns, depth, file.name)
+                self._ledger.spend(rows * columns * RGB, file.name)  # before any pixel is unpacked
+                pixels: bytes = image.convert("L" if self.channels == GREY else "RGB").tobytes()
+                return pixels
+        except bomb as problem:
+            raise refusal("image-bomb", name=file.name, most=LARGEST_IMAGE) from problem
 
     def _check_form(self, rows: int, columns: int, depth: int, name: str) -> None:
         """Refuse an image that is huge, or not like the first."""
-        if rows * columns > LARGEST_IMAGE:
-            rule = f"is {rows}x{columns}, but one image may have {LARGEST_IMAGE} pixels"
-            raise ValueError(f"{name} {rule}; crop or resize it")
+        is_large, size = rows * columns > LARGEST_IMAGE, f"{rows}x{columns}"
+        refuse_if(is_large, "large-image", name=name, size=size, most=LARGEST_IMAGE)
         if not self._facts:
             self._first, self.channels = name, self.channels or depth
             self._facts |= {"rows": rows, "columns": columns, "channels": self.channels}
-        if (there := (self._facts["rows"], self._facts["columns"])) != (rows, columns):
-            rule = f"is {rows}x{columns} but {self._first} is {there[0]}x{there[1]}"
-            raise ValueError(f"{name} {rule}; all images must have one size: crop or resize them")
-        if depth < self.channels:
-            rule = "is grey but the palette of --clusters needs colours"
-            raise ValueError(f"{name} {rule}; use --levels")
+        usual = f"{self._facts['rows']}x{self._facts['columns']}"
+        sizes = {"size": size, "first": self._first, "usual": usual}
+        refuse_if(size != usual, "other-image-size", name=name, **sizes)
+        refuse_if(depth < self.channels, "grey-image", name=name)
 
 
 def array_header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
     """Shape and type of an array in NumPy's format, without running what a pickle may hold."""
     older, newer = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
     read = {(1, 0): older, (2, 0): newer, (3, 0): newer}  # 3.0 differs in the names of fields only
-    what = f"{name} is not an array in NumPy's format"
-    with refused(Exception, what, "save it by numpy.save"):  # numpy lets Python read the header
+    with refused(Exception, "unreadable-array", name=name):  # numpy lets Python read the header
         version = np.lib.format.read_magic(stream)
         if version not in read:
             raise ValueError(f"version {version[0]}.{version[1]}, but 1.0 to 3.0 are known")
         with warnings.catch_warnings(action="ignore", category=UserWarning):  # written by Python 2
             shape, by_columns, kind = read[version](stream)
-    if kind.hasobject:
-        raise ValueError(f"{name} holds Python objects, which could run code; save numbers instead")
-    if by_columns and len(shape) > 1:
-        raise ValueError(f"{name} is in Fortran order; save numpy.ascontiguousarray of it")
-    if any(side < 0 for side in shape) or math.prod(shape) < 0:
-        raise ValueError(f"{name} has the impossible shape {shape}; save it again")
+    refuse_if(kind.hasobject, "array-of-objects", name=name)
+    refuse_if(by_columns and len(shape) > 1, "fortran-order", name=name)
+    is_impossible = any(side < 0 for side in shape) or math.prod(shape) < 0
+    refuse_if(is_impossible, "impossible-shape", name=name, shape=shape)
     return shape, kind
 
 
@@ -287,15 +253,11 @@ def _levels(settings: DataSettings) -> int:
     """Those asked for, or as many as fill the rows of --vocab, or all."""
     beside = MOST_LEVELS if settings.vocab is None else min(settings.vocab - 1, MOST_LEVELS)
     if not settings.levels and (beside & (beside - 1) or beside < 2):
-        rule = f"leaves {beside} grey levels beside the separator, which is no power of two"
-        way_out = f"use {(1 << beside.bit_length()) + 1}, or choose {{levels}}"
-        raise InvalidValue("vocab", settings.vocab, rule, way_out)
+        enough = (1 << beside.bit_length()) + 1
+        raise refusal("odd-grey-levels", settings.vocab, levels=beside, enough=enough)
     return settings.levels or beside
 
 
 IMAGES = KindHandler(
-    lambda start: "images or arrays" if start.startswith(_MAGIC) else "",
-    image_blocks,
-    pixel_vocabulary,
-    (Levels, Palette),
+    looks("images or arrays", _MAGIC), image_blocks, pixel_vocabulary, (Levels, Palette)
 )

@@ -4,29 +4,20 @@ tokenizer.json, read back as a vocabulary, or only asked how many rows its table
 What other rooms may know of a kind stands in `archfit.spec.data_kinds`.
 """
 
-from __future__ import annotations
-
-import abc
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from archfit.data import vocabulary
 from archfit.data.fasta import FASTA, FASTQ
 from archfit.data.images import IMAGES
 from archfit.data.series import SERIES, TOKENS
 from archfit.data.sources import DataSettings, KindHandler, find_files
 from archfit.data.streams import Blocks, Facts, InputFile, Ledger, refused
 from archfit.data.text import ABC, BYTES, TEXT, dataset_documents
-from archfit.data.vocabulary import (
-    FORMAT,
-    FORMAT_VERSION,
-    Vocabulary,
-    read_bpe,
-    token_ids,
-    tokenizer_object,
-    tokenizer_text,
-)
+from archfit.data.vocabulary import Vocabulary, token_ids, tokenizer_object, tokenizer_text
+from archfit.spec.errors import refuse_if
 
 LOOKED_AT = 1 << 16  # bytes
 MOST_UNPACKED = 1 << 26
@@ -63,23 +54,22 @@ def detect_kind(source: str) -> DetectedKind | None:
     return next((DetectedKind(like, kind) for like, kind in looks if like), None)
 
 
-@dataclass
-class Documents(abc.ABC):
+class Documents(NamedTuple):
     """The documents of a data set, as often as needed."""
 
     source: str
     settings: DataSettings
     facts: Facts  # of the whole data set, known after the first block
-
-    @abc.abstractmethod
-    def blocks(self, stage: str) -> Blocks:
-        """All documents once more; `stage` is the word for why."""
+    blocks: Callable[[str], Blocks]  # all documents once more; told the word for why
 
 
 @dataclass
-class SourceDocuments(Documents):
+class SourceDocuments:
     """Those of a source, which must be the same each time that it is read."""
 
+    source: str
+    settings: DataSettings
+    facts: Facts
     report: Report
     files: dict[str, InputFile] = field(default_factory=dict)  # known after the first reading
 
@@ -96,7 +86,8 @@ class SourceDocuments(Documents):
         ledger = Ledger(self.settings.max_bytes, progress, self.facts)
         self.report(stage, 0, total)
         yield from HANDLERS[self.settings.kind].read(found, self.settings, ledger)
-        ledger.check_same(self.files)
+        changed = dict(self.files.items() ^ ledger.files.items()) if self.files else {}
+        refuse_if(bool(changed), "changed-while-read", what=next(iter(changed), None))
         self.files = ledger.files
 
     def hashed(self) -> dict[str, InputFile]:
@@ -112,19 +103,17 @@ class SourceDocuments(Documents):
 def read_vocabulary(text: str, name: str) -> Vocabulary:
     """The vocabulary that a tokenizer.json describes: Hugging Face's for BPE, our own otherwise."""
     document = tokenizer_object(text.encode(), name)
-    if document.pop("format", None) != FORMAT:
-        return read_bpe(text, name)
-    version = document.pop("version", None)
-    if version != FORMAT_VERSION:
-        raise ValueError(f"{name} has version {version}, not {FORMAT_VERSION}; prepare again")
-    with refused((KeyError, TypeError), f"{name} is incomplete", "prepare the data again"):
+    if document.pop("format", None) != vocabulary.FORMAT:
+        return vocabulary.read_bpe(text, name)
+    versions = {"version": document.pop("version", None), "known": vocabulary.FORMAT_VERSION}
+    refuse_if(versions["version"] != versions["known"], "other-vocabulary", name=name, **versions)
+    with refused((KeyError, TypeError), "incomplete-vocabulary", name=name):
         wanted = document.pop("vocabulary")
         known = {each.name: each for kind in HANDLERS.values() for each in kind.vocabularies}
         if wanted not in known:
             raise KeyError(f"unknown vocabulary {wanted!r}")
         fields = {key: _as_tuples(value) for key, value in document.items()}
-        vocabulary: Vocabulary = known[wanted](**fields)
-    return vocabulary
+        return known[wanted](**fields)
 
 
 def _as_tuples(value: Any) -> Any:
@@ -135,10 +124,8 @@ def tokenizer_rows(path: Path) -> int:
     """Rows of the table for a Hugging Face tokenizer.json of any model, or one of ours."""
     text = tokenizer_text(path)
     document = tokenizer_object(text.encode(), path.name)
-    if document.get("format") == FORMAT:
+    if document.get("format") == vocabulary.FORMAT:
         return read_vocabulary(text, path.name).size
     rows = max(token_ids(document), default=-1) + 1
-    if rows < 2:
-        way_out = "save the tokenizer by save_pretrained of Hugging Face's fast tokenizers"
-        raise ValueError(f"{path.name} is not a tokenizer.json: it has no model.vocab; {way_out}")
+    refuse_if(rows < 2, "no-model-vocab", name=path.name)
     return rows

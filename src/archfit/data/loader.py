@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from archfit.data.prepared import PreparedData
 from archfit.spec import lazy_numpy as np
-from archfit.spec.errors import InvalidValue, check_at_least
+from archfit.spec.errors import check_at_least, refuse_if
 from archfit.spec.lazy_numpy import NDArray
 
 HIDDEN_SHARE = 0.15
@@ -48,23 +48,21 @@ class Loader:
 
     def __post_init__(self) -> None:
         check_at_least(1, batch=self.batch, context=self.context)
-        if not 0 <= self.seed < 1 << 64:
-            raise InvalidValue("seed", self.seed, "is not in 0..2^64-1", "use one that is")
-        if not 0 <= self.rank < self.world or self.batch % self.world:
-            rule = f"of {{world}}={self.world} has no equal share of {{batch}}={self.batch}"
-            raise InvalidValue("rank", self.rank, rule, "use a {world} that divides the {batch}")
+        is_seed = 0 <= self.seed < 1 << 64
+        refuse_if(not is_seed, "over-64-bits", self.seed, word="seed", way_out="use one that is")
+        sizes = {"world": self.world, "batch": self.batch}
+        is_shared = 0 <= self.rank < self.world and self.batch % self.world == 0
+        refuse_if(not is_shared, "no-equal-share", self.rank, **sizes)
         for side in ("train", "heldout"):
-            tokens = len(self.data.tokens(side))
-            if tokens <= self.context:
-                rule = f"has {tokens} tokens, too few for context={self.context}"
-                raise ValueError(f"the {side} side {rule}; use a shorter context or more data")
-            view = np.lib.stride_tricks.sliding_window_view
-            self._windows[side] = view(self.data.tokens(side), self.context + 1)
+            ids = self.data.tokens(side)
+            sizes = {"tokens": len(ids), "context": self.context}
+            refuse_if(len(ids) <= self.context, "short-side", side=side, **sizes)
+            self._windows[side] = np.lib.stride_tricks.sliding_window_view(ids, self.context + 1)
 
     def starts(self, step: int) -> NDArray[np.int64]:
         """Where the rows of the whole batch `step` start in the training tokens."""
-        if not 0 <= step < 1 << 64:
-            raise InvalidValue("step", step, "is not in 0..2^64-1", "count steps from 0")
+        is_step = 0 <= step < 1 << 64
+        refuse_if(not is_step, "over-64-bits", step, word="step", way_out="count steps from 0")
         generator = np.random.Philox(key=np.array([self.seed, step], np.uint64))
         places = len(self._windows["train"])
         return (generator.random_raw(self.batch) % np.uint64(places)).astype(np.int64)
@@ -104,9 +102,8 @@ class Loader:
         fate_BM = np.take_along_axis(fate_BN, places_BM, 1)
         others_BM = (fate_BM >> np.uint64(8)) % np.uint64(self.data.vocab)
         tenths_BM = fate_BM % np.uint64(10)  # 0..7 hidden, 8 another token, 9 as it was
-        new_BM = np.where(
-            tenths_BM < 8, self.mask_id, np.where(tenths_BM == 8, others_BM, targets_BM)
-        )
+        unhidden_BM = np.where(tenths_BM == 8, others_BM, targets_BM)
+        new_BM = np.where(tenths_BM < 8, self.mask_id, unhidden_BM)
         seen_BN = tokens_BN.copy()
         np.put_along_axis(seen_BN, places_BM, new_BM.astype(np.int64), 1)
         return np.concatenate((seen_BN, places_BM, targets_BM), axis=1)
@@ -116,8 +113,7 @@ class Loader:
         self.data.check_unchanged()
         self.data.shard(side).check(starts, self.context + 1)
         rows = self._windows[side][starts].astype(np.int64)
-        if rows.max() >= self.data.vocab:
-            rule = f"holds the id {rows.max()}, and its vocabulary ends at {self.data.vocab - 1}"
-            path = f"{self.data.folder}/{side}.bin"
-            raise ValueError(f"{path} {rule}; prepare it again with --overwrite")
+        largest, last = rows.max(), self.data.vocab - 1
+        path = f"{self.data.folder}/{side}.bin"
+        refuse_if(largest > last, "id-over-vocabulary", path=path, largest=largest, last=last)
         return rows

@@ -6,34 +6,18 @@ vocabulary are known, and the second reading writes the tokens of both sides.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
+from archfit.data import prepared, shards
 from archfit.data.kinds import HANDLERS, Documents, Report, SourceDocuments
-from archfit.data.prepared import (
-    FILES,
-    FORMAT_VERSION,
-    PreparedData,
-    mapped_ids,
-    named_hash,
-    open_prepared,
-    sha256,
-)
-from archfit.data.shards import (
-    Divider,
-    FolderAppearedError,
-    ShardWriter,
-    Survey,
-    atomic_folder,
-    sampling,
-    split_places,
-)
+from archfit.data.prepared import FILES, PreparedData, mapped_ids, named_hash, open_prepared, sha256
+from archfit.data.shards import Divider, ShardWriter, Survey
 from archfit.data.sources import SAMPLE_HELDOUT_FILE, DataSettings, is_sample
 from archfit.data.statistics import cooccurrence, unigram_entropy_bits
 from archfit.data.streams import Facts, InputFile
@@ -41,6 +25,7 @@ from archfit.data.vocabulary import Vocabulary, pieces_of, tokenizer_text, train
 from archfit.spec import files
 from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import DATA_KINDS
+from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.lazy_numpy import NDArray
 
 TRAINING_BYTES = 128 << 20  # a tokenizer sees at most this much; its table of words stays small
@@ -82,13 +67,13 @@ def prepare(
     facts: Facts = {}  # the first block of the source decides for both
     sources = [SourceDocuments(source, settings, facts, report)]
     if heldout is not None:
-        other = dataclasses.replace(settings, field=settings.heldout_field or settings.field)
+        other = replace(settings, field=settings.heldout_field or settings.field)
         sources.append(SourceDocuments(heldout, other, facts, report))
+    documents = [Documents(each.source, settings, facts, each.blocks) for each in sources]
     folder = Path(source).resolve()
     is_inside = folder.is_dir() and out.resolve().is_relative_to(folder)
-    if is_inside and DATA_KINDS[settings.kind].reads_shards:  # a later run would read it
-        rule = f"lies inside {source!r}, all of whose files are read"
-        raise ValueError(f"--out {str(out)!r} {rule}; choose a folder outside")
+    is_read = is_inside and DATA_KINDS[settings.kind].reads_shards  # by a later run
+    refuse_if(is_read, "out-inside-source", out=repr(str(out)), source=repr(source))
     if settings.tokenizer is not None:
         tokenizer_text(settings.tokenizer)  # refused before anything is read
 
@@ -104,7 +89,7 @@ def prepare(
     return find_or_write(
         out,
         work=lambda: work_hash(settings, [each.hashed().values() for each in sources]),
-        write=lambda folder: write_data_set(folder, sources, origin),
+        write=lambda folder: write_data_set(folder, documents, origin),
         overwrite=overwrite,
     )
 
@@ -120,7 +105,7 @@ def work_hash(settings: DataSettings, inputs: Iterable[Iterable[InputFile]]) -> 
 
     tokenizer = settings.tokenizer
     work = {
-        "format": FORMAT_VERSION,
+        "format": prepared.FORMAT_VERSION,
         "settings": settings.as_json(),
         "tokenizer": None if tokenizer is None else sha256(tokenizer_text(tokenizer)),
         "inputs": [[(file.sha256, ending(file.name)) for file in each] for each in inputs],
@@ -136,7 +121,7 @@ def _listed(inputs: list[InputFile]) -> list[dict[str, object]]:
         usual = max(ends, key=ends.count)
         most = f", most of them {usual}" if usual and 2 * ends.count(usual) > len(ends) else ""
         inputs = [InputFile(f"{len(inputs)} files{most}", size, sha256(hashes))]
-    return [dataclasses.asdict(file) for file in inputs]
+    return [asdict(file) for file in inputs]
 
 
 def find_or_write(
@@ -150,21 +135,18 @@ def find_or_write(
         raise ValueError(f"{str(out)!r} holds other things than a data set; choose another --out")
     if overwrite or not names:
         try:
-            with atomic_folder(out, overwrite=overwrite) as folder:
+            with shards.atomic_folder(out, overwrite=overwrite) as folder:
                 write(folder)
             return Preparation(open_prepared(out), already_there=False)
-        except FolderAppearedError:  # another process was faster; was it the same work?
+        except shards.FolderAppearedError:  # another process was faster; was it the same work?
             pass
     try:
         found = open_prepared(out)
     except (ValueError, NotADirectoryError) as problem:
-        rule = f"{str(out)!r} exists and is not a complete data set"
-        way_out = "choose another --out, or --overwrite if it is a damaged one"
-        raise OtherDataError(f"{rule}; {way_out}") from problem
+        raise OtherDataError(str(refusal("incomplete-data", out=repr(str(out))))) from problem
     if found.description["work_hash"] == work():
         return Preparation(found, already_there=True)
-    rule = f"{str(out)!r} holds a data set made from other data or settings"
-    raise OtherDataError(f"{rule}; use --overwrite to replace it, or choose another --out")
+    raise OtherDataError(str(refusal("other-data", out=repr(str(out)))))
 
 
 def write_data_set(
@@ -180,15 +162,15 @@ def write_data_set(
     surveys = [Survey(line_ends) for _ in sources]
     read = itertools.chain.from_iterable(map(_surveyed, sources, surveys))
     chosen = HANDLERS[settings.kind].vocabulary(settings, read, main.facts)
-    places, split = split_places(*surveys)
-    vocabulary = chosen or _trained_bpe(main, places[0], surveys[0].bytes)
+    places, split = shards.split_places(*surveys)
+    vocabulary = chosen or _trained_bpe(main, places[0], sum(surveys[0].lengths))
     sides, train = _write_tokens(folder, sources, surveys, places, vocabulary)
     tokenizer = vocabulary.as_json()
     files.write_whole(folder / files.TOKENIZER, tokenizer.encode())
     tokens, content = (sides["train"][key] + sides["heldout"][key] for key in ("tokens", "bytes"))
     used = int((train.counts > 0).sum())
     description = {
-        "format": FORMAT_VERSION,
+        "format": prepared.FORMAT_VERSION,
         "kind": settings.kind,
         "vocabulary": vocabulary.name,
         "vocab": vocabulary.size,
@@ -217,9 +199,8 @@ def write_data_set(
 def _surveyed(source: Documents, found: Survey) -> Iterator[bytes]:
     """The content of a source; one that holds nothing is refused at its end."""
     yield from found.read(source.blocks("reading"))
-    if not found.bytes:
-        rule = f"is empty: it holds no document of kind {source.settings.kind}"
-        raise ValueError(f"{source.source!r} {rule}; give another source or --kind")
+    named = {"source": repr(source.source), "kind": source.settings.kind}
+    refuse_if(not found.lengths, "empty-source", **named)
 
 
 def _trained_bpe(source: Documents, places: NDArray[np.int64], content: int) -> Vocabulary:
@@ -248,8 +229,8 @@ def _write_tokens(
 
     What data.json says of both sides and of the leakage, and what wrote the training side.
     """
-    content = sum(found.bytes for found in surveys)
-    one_in = sampling(content, vocabulary.unit_bytes)
+    content = sum(sum(found.lengths) for found in surveys)
+    one_in = shards.sampling(content, vocabulary.unit_bytes)
     with (
         ShardWriter(folder / files.TRAIN_TOKENS, vocabulary, one_in) as train,
         ShardWriter(folder / files.HELDOUT_TOKENS, vocabulary, one_in) as heldout,
@@ -259,9 +240,8 @@ def _write_tokens(
             for block in source.blocks("encoding"):
                 for shard, part in zip((train, heldout), divider.divide(block), strict=True):
                     shard.add(part)
-        if not train.bytes or not heldout.bytes:
-            rule = f"is too small ({content} bytes of content) to hold out 5 % of it"
-            raise ValueError(f"{sources[0].source!r} {rule}; give more, or a --heldout source")
+        is_small, name = not train.bytes or not heldout.bytes, repr(sources[0].source)
+        refuse_if(is_small, "small-source", source=name, content=content)
         (trained, checksums), (held, others) = train.finish(), heldout.finish()
     files.write_whole(folder / files.CHECKSUMS, checksums + others)
     first, *rest = (np.array(found.digests, np.uint64) for found in surveys)

@@ -12,16 +12,15 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from archfit.data.shards import BLOCK_BYTES, DIGEST_BYTES
+from archfit.data.vocabulary import Vocabulary
 from archfit.spec import files
 from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import DATA_KINDS, LARGEST_VOCAB
+from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.lazy_numpy import NDArray
-
-if TYPE_CHECKING:
-    from archfit.data.vocabulary import Vocabulary
 
 FORMAT_VERSION = 1
 SIDES = {"train": files.TRAIN_TOKENS, "heldout": files.HELDOUT_TOKENS}
@@ -33,8 +32,7 @@ TYPES: dict[str, type] = {
     **dict.fromkeys(("format", "vocab", "used_vocab", "embedding_rank_limit", "documents"), int),
     **dict.fromkeys(("unigram_entropy_bits", "bytes_per_token"), float),
     **dict.fromkeys(("split", "leakage", "cooccurrence", *SIDES), dict),
-    "tokens": int,
-    "bytes": int,
+    **dict.fromkeys(("tokens", "bytes"), int),
     "work_hash": str,
     "warnings": list,
 }
@@ -61,12 +59,11 @@ class Shard:
         self._content = self.ids.view("u1")
         self._block_bytes = block_bytes
         self._unread = np.ones(-(-len(self._content) // block_bytes), bool)
-        self._left = len(self._unread)
-        self._digests = np.frombuffer(digests, np.uint8).reshape(self._left, -1)
+        self._digests = np.frombuffer(digests, np.uint8).reshape(len(self._unread), -1)
 
     def check(self, starts: NDArray[np.int64], length: int) -> None:
         """Refuse rows of `length` ids at `starts` that are not what was written."""
-        if not self._left:
+        if not self._unread.any():
             return
         places = np.array([starts, starts + length]) * self.ids.itemsize
         first, last = (places - [[0], [1]]) // self._block_bytes
@@ -75,11 +72,9 @@ class Shard:
             start = block * self._block_bytes
             content, noted = self._content[start : start + self._block_bytes], self._digests[block]
             if hashlib.sha256(content.data).digest()[: len(noted)] != noted.tobytes():
-                where = f"its checksum differs in bytes {start:,} to {start + len(content) - 1:,}"
-                what = f"{self.path} is not what was written: {where}"
-                raise ValueError(f"{what}; prepare it again with --overwrite")
+                place = {"first": f"{start:,}", "last": f"{start + len(content) - 1:,}"}
+                raise refusal("other-checksum", path=self.path, **place)
             self._unread[block] = False
-            self._left -= 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,35 +127,30 @@ class PreparedData:
 
     def _checksums(self, side: str) -> tuple[bytes, int]:
         """The checksums of the blocks of a side, and how long a block is."""
-        sizes = [(self.folder / name).stat().st_size for name in SIDES.values()]
-        lengths = [DIGEST_BYTES * -(-size // BLOCK_BYTES) for size in sizes]
+        sizes = {key: (self.folder / name).stat().st_size for key, name in SIDES.items()}
+        lengths = [DIGEST_BYTES * -(-size // BLOCK_BYTES) for size in sizes.values()]
         try:
             digests = files.read_bounded(self.folder / files.CHECKSUMS, sum(lengths))
         except FileNotFoundError:
-            size = sizes[list(SIDES).index(side)]
-            return bytes.fromhex(self.description[side]["sha256"]), size
+            return bytes.fromhex(self.description[side]["sha256"]), sizes[side]
         except ValueError:
             digests = b""
-        if len(digests) != sum(lengths):
-            raise _damaged(self.folder, f"{files.CHECKSUMS} is not that of these tokens")
+        refuse_if(len(digests) != sum(lengths), "damaged-checksums", folder=repr(str(self.folder)))
         return (digests[: lengths[0]] if side == "train" else digests[lengths[0] :]), BLOCK_BYTES
 
     def check_unchanged(self) -> None:
         """Refuse to go on where a file was replaced or written to since it was opened."""
         for path, before in self._opened.items():
             if not os.path.exists(path) or _identity(path) != before:
-                rule = "changed while it was in use, so a record would name data that it was not"
-                way_out = "give the same command again when nothing writes to it"
-                raise ValueError(f"{path} {rule} made from; {way_out}")
+                raise refusal("changed-in-use", path=path)
 
     def vocabulary(self) -> Vocabulary:
         """What turns ids back into content."""
         from archfit.data.kinds import read_vocabulary
 
         content = files.read_bounded(self.folder / files.TOKENIZER, files.LARGEST_TOKENIZER)
-        if hashlib.sha256(content).hexdigest() != self.description["tokenizer_sha256"]:
-            what = f"{files.TOKENIZER} is not what was written: its hash differs"
-            raise _damaged(self.folder, what)
+        is_other = hashlib.sha256(content).hexdigest() != self.description["tokenizer_sha256"]
+        refuse_if(is_other, "damaged-tokenizer", folder=repr(str(self.folder)))
         return read_vocabulary(content.decode(), files.TOKENIZER)
 
     def decode(self, side: str) -> list[bytes]:
@@ -174,9 +164,7 @@ class PreparedData:
         for name, noted in hashes.items():
             with open(self.folder / name, "rb") as file:
                 found = hashlib.file_digest(file, "sha256").hexdigest()
-            if found != noted:
-                what = f"{self.folder.name}/{name} is not what was written: its hash differs"
-                raise ValueError(f"{what}; prepare it again with --overwrite")
+            refuse_if(found != noted, "other-hash", path=f"{self.folder.name}/{name}")
         for side in SIDES:
             self.shard(side).check(np.zeros(1, np.int64), len(self.tokens(side)))
 
@@ -189,9 +177,7 @@ def mapped_ids(path: Path, dtype: str) -> NDArray[np.unsignedinteger]:
 def open_prepared(folder: Path) -> PreparedData:
     """The data set in `folder`, if it is complete: described, with files as long as described."""
     path = folder / files.DATA
-    if not path.is_file():
-        rule = f"is not a prepared data set: it has no {files.DATA}"
-        raise ValueError(f"{str(folder)!r} {rule}; make one by archfit data prepare")
+    refuse_if(not path.is_file(), "not-prepared", folder=repr(str(folder)))
     identity = _identity(path)
     try:
         description: dict[str, Any] = files.read_object(path, most_bytes=files.LARGEST_DATA)
@@ -201,56 +187,49 @@ def open_prepared(folder: Path) -> PreparedData:
         _check_values(description)
         _check_files(folder, description)
     except ValueError as problem:
-        raise _damaged(folder, str(problem).removeprefix(f"{folder}/").partition(";")[0]) from None
+        what = str(problem).removeprefix(f"{folder}/").partition(";")[0]
+        raise refusal("damaged-data", folder=repr(str(folder)), what=what) from None
     return PreparedData(folder, description, {str(path): identity})
 
 
 def _check_types(part: dict[str, Any], types: dict[str, type], within: str = "") -> None:
     """Refuse what other programs, or people, wrote into the places of our words and numbers."""
     for key, kind in types.items():
-        if key not in part:
-            raise ValueError(f"{files.DATA} has no {within}{key}")
-        if type(part[key]) is not kind and (kind, type(part[key])) != (float, int):
-            raise ValueError(f"{within}{key} in {files.DATA} is no {kind.__name__}")
-        if kind in (int, float) and not 0 <= part[key] < LARGEST_NUMBER:
-            raise ValueError(f"{within}{key} in {files.DATA} is {part[key]}")
+        name = f"{within}{key}"
+        refuse_if(key not in part, "data-lacks", name=name)
+        is_kind = type(part[key]) is kind or (kind, type(part[key])) == (float, int)
+        refuse_if(not is_kind, "data-of-other-kind", name=name, kind=kind.__name__)
+        is_large = kind in (int, float) and not 0 <= part[key] < LARGEST_NUMBER
+        refuse_if(is_large, "data-number", name=name, number=part[key])
 
 
 def _check_values(description: dict[str, Any]) -> None:
     """Refuse values that cannot be, or do not agree."""
-    if description["format"] != FORMAT_VERSION:
-        raise ValueError(f"{files.DATA} is not of format {FORMAT_VERSION}")
+    refuse_if(description["format"] != FORMAT_VERSION, "data-format", known=FORMAT_VERSION)
     vocab, size = description["vocab"], description["bytes_per_token"]
-    if not (2 <= vocab <= LARGEST_VOCAB and size):
-        raise ValueError(f"{files.DATA} has {vocab} tokens of {size} bytes each")
+    is_possible = 2 <= vocab <= LARGEST_VOCAB and size > 0
+    refuse_if(not is_possible, "data-tokens", vocab=vocab, size=size)
     for key in ("input", "heldout_input"):
         inputs = description.get(key, [])
         parts = inputs if isinstance(inputs, list) else [inputs]
-        if not all(isinstance(part, dict) and type(part.get("name")) is str for part in parts):
-            raise ValueError(f"{key} in {files.DATA} is no list of files with names")
+        are_named = (isinstance(part, dict) and type(part.get("name")) is str for part in parts)
+        refuse_if(not all(are_named), "data-inputs", key=key)
     for key in ("tokens", "bytes"):
-        if description[key] != sum(description[side][key] for side in SIDES):
-            raise ValueError(f"{key} in {files.DATA} is not the sum of both sides")
-    if description["data_hash"] != named_hash(description):
-        raise ValueError(f"the data_hash of {files.DATA} is not that of the tokens it describes")
+        both = sum(description[side][key] for side in SIDES)
+        refuse_if(description[key] != both, "data-sum", key=key)
+    refuse_if(description["data_hash"] != named_hash(description), "data-hash")
 
 
 def _check_files(folder: Path, description: dict[str, Any]) -> None:
     """Refuse files that are missing or not as long as described."""
-    if description["dtype"] not in WIDTHS:
-        raise ValueError(f"dtype {description['dtype']!r} is neither uint16 nor uint32")
-    if not (folder / files.TOKENIZER).is_file():
-        raise ValueError(f"{files.TOKENIZER} is missing")
+    dtype = description["dtype"]
+    refuse_if(dtype not in WIDTHS, "data-dtype", dtype=repr(dtype))
+    refuse_if(not (folder / files.TOKENIZER).is_file(), "no-tokenizer-file")
     for side, name in SIDES.items():
         path, tokens = folder / name, description[side]["tokens"]
-        if not path.is_file() or path.stat().st_size != tokens * WIDTHS[description["dtype"]]:
-            raise ValueError(f"{name} does not hold {tokens} tokens")
-        if min(description[side]["bytes"], tokens) < 1:
-            raise ValueError(f"its {side} side is empty")
-
-
-def _damaged(folder: Path, what: str) -> ValueError:
-    return ValueError(f"{str(folder)!r} is not usable: {what}; prepare it again with --overwrite")
+        is_whole = path.is_file() and path.stat().st_size == tokens * WIDTHS[dtype]
+        refuse_if(not is_whole, "shard-of-other-size", name=name, tokens=tokens)
+        refuse_if(min(description[side]["bytes"], tokens) < 1, "empty-side", side=side)
 
 
 def named_hash(description: Mapping[str, Any]) -> str:

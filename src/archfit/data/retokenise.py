@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, TypeAlias
 
@@ -21,6 +22,7 @@ from archfit.data.streams import Blocks, DocumentBlock, InputFile
 from archfit.data.vocabulary import Bpe, Bytes, Ids, Vocabulary
 from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import BYTE_VOCAB, LARGEST_KMER, LARGEST_VOCAB
+from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.lazy_numpy import NDArray
 from archfit.spec.parts import bpe_vocab_for
 
@@ -142,8 +144,8 @@ def expected_vocab(data: PreparedData, wanted: Tokenisation) -> int:
 def _kmers(data: PreparedData) -> Kmers:
     vocabulary = data.vocabulary()
     if not isinstance(vocabulary, Kmers):
-        rule = f"says {data.kind} but holds {vocabulary.name}"
-        raise ValueError(f"{str(data.folder)!r} {rule}; prepare it again")
+        kinds = {"kind": data.kind, "held": vocabulary.name}
+        raise refusal("no-kmers", folder=repr(str(data.folder)), **kinds)
     return vocabulary
 
 
@@ -154,9 +156,8 @@ def retokenised(data: PreparedData, out: Path, wanted: Tokenisation) -> Prepared
     """
     if isinstance(wanted, AsGiven) or wanted == given_tokenisation(data):
         return data
-    if data.units != ("letters" if isinstance(wanted, InKmers) else "bytes"):
-        way_out = "text, bytes and abc can be bytes or a BPE, fasta k-mers, and anything as given"
-        raise ValueError(f"data of kind {data.kind} cannot be had as {wanted.label}; {way_out}")
+    is_other = data.units != ("letters" if isinstance(wanted, InKmers) else "bytes")
+    refuse_if(is_other, "other-units", kind=data.kind, label=wanted.label)
     if isinstance(wanted, InKmers):  # all letters are kept: unusual ones were dealt with before
         settings = DataSettings(kind="fasta", kmer=wanted.k)
     else:  # bytes that stay bytes need not be UTF-8
@@ -164,7 +165,8 @@ def retokenised(data: PreparedData, out: Path, wanted: Tokenisation) -> Prepared
         settings = DataSettings(kind=kind, vocab=wanted.vocab)
     # The hash of the data names its content, so that finished work is known without decoding.
     work = work_hash(settings, [[InputFile("prepared", 0, data.data_hash)]])
-    sides = [_SideDocuments(str(data.folder), settings, {}, data, side) for side in SIDES]
+    blocks = [partial(_side_blocks, data, side, settings.kind) for side in SIDES]
+    sides = [Documents(str(data.folder), settings, {}, each) for each in blocks]
 
     def write(folder: Path) -> None:
         data.verify()
@@ -176,32 +178,27 @@ def retokenised(data: PreparedData, out: Path, wanted: Tokenisation) -> Prepared
     return find_or_write(out, work=lambda: work, write=write, overwrite=False).data
 
 
-@dataclass
-class _SideDocuments(Documents):
-    """The documents of one side, decoded as often as needed and never kept."""
+def _side_blocks(data: PreparedData, side: str, kind: str, _stage: str) -> Blocks:
+    """The documents of one side, decoded as often as needed and never kept.
 
-    data: PreparedData
-    side: str
-
-    def blocks(self, stage: str) -> Blocks:  # noqa: ARG002  # nobody is told
-        """All documents once more, cut between characters; text is refused if it is not UTF-8."""
-        ids, vocabulary = self.data.tokens(self.side), self.data.vocabulary()
-        decoder, number = codecs.getincrementaldecoder("utf-8")(), 1
-        begins, start = _beginnings(vocabulary), 0
-        while start < len(ids):
-            end = _end(ids, start, vocabulary.separator, begins)
-            complete = bool(ids[end - 1] == vocabulary.separator)
-            block, start = DocumentBlock(vocabulary.decode(ids[start:end]), complete=complete), end
-            for part, ends in block.ends() if self.settings.kind == "text" else ():
-                try:
-                    decoder.decode(part, final=ends)
-                except UnicodeDecodeError as problem:
-                    byte = f"byte 0x{problem.object[problem.start]:02x}"
-                    rule = f"is not UTF-8 ({byte}), and a BPE is learnt from text"
-                    where = f"document {number} of the {self.side} side"
-                    raise ValueError(f"{where} {rule}; keep this data as bytes") from problem
-                number += ends
-            yield block
+    They are cut between characters; text is refused if it is not UTF-8.
+    """
+    ids, vocabulary = data.tokens(side), data.vocabulary()
+    decoder, number = codecs.getincrementaldecoder("utf-8")(), 1
+    begins, start = _beginnings(vocabulary), 0
+    while start < len(ids):
+        end = _end(ids, start, vocabulary.separator, begins)
+        complete = bool(ids[end - 1] == vocabulary.separator)
+        block, start = DocumentBlock(vocabulary.decode(ids[start:end]), complete=complete), end
+        for part, ends in block.ends() if kind == "text" else ():
+            try:
+                decoder.decode(part, final=ends)
+            except UnicodeDecodeError as problem:
+                byte = f"0x{problem.object[problem.start]:02x}"
+                where = {"number": number, "side": side}
+                raise refusal("no-utf8-document", byte=byte, **where) from problem
+            number += ends
+        yield block
 
 
 def _end(ids: Ids, start: int, separator: int | None, begins: NDArray[np.bool_]) -> int:

@@ -22,6 +22,7 @@ from archfit.data.text import decoded
 from archfit.data.vocabulary import Ids, TableVocabulary, Vocabulary
 from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import LARGEST_VOCAB
+from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.lazy_numpy import NDArray
 
 VALUES_AT_ONCE = 1 << 17
@@ -49,8 +50,8 @@ def series_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> B
     cells = itertools.zip_longest(first, below, fillvalue="")
     body = below if header else [lower if _is_missing(cell) else cell for cell, lower in cells]
     columns = _wanted(header, body, settings.columns, file.name)
-    again = Ledger(settings.max_bytes * (len(columns) + 1))  # the same bytes, which count once
-    again.files = ledger.files
+    most = settings.max_bytes * (len(columns) + 1)  # the same bytes, which count once
+    again = Ledger(most, files=ledger.files)
     at_once = max(1, VALUES_HELD // (count + 1))
     for start in range(0, len(columns), at_once):
         numbered = enumerate(_rows(file, again), start=1)
@@ -96,7 +97,7 @@ def _is_header(first: list[str], below: list[str]) -> bool:
 def _rows(file: SourceFile, ledger: Ledger) -> Iterator[list[str]]:
     """The rows that hold something."""
     lines = decoded((line + b"\n" for line in file.lines(ledger)), file.name, "strict")
-    with refused(csv.Error, f"{file.name} is not readable as CSV", "write it again"):
+    with refused(csv.Error, "unreadable-csv", name=file.name):
         for row in csv.reader(lines):
             if any(cell.strip() for cell in row):
                 yield row
@@ -106,16 +107,14 @@ def _wanted(header: list[str], body: list[str], columns: tuple[str, ...], name: 
     """Places of the columns asked for, or of all whose first value in `body` is a number."""
     if not columns:
         numeric = [place for place, cell in enumerate(body) if _is_number(cell)]
-        if body and not numeric:
-            raise ValueError(f"{name} has no column that starts with a number; choose by --columns")
+        refuse_if(bool(body) and not numeric, "no-numeric-column", name=name)
         return numeric
     names = [cell.strip() for cell in header]
     known = {str(place + 1): place for place in range(max(len(header), len(body)))}
     known |= {cell: place for place, cell in enumerate(names)}
     for column in columns:
-        if column not in known:
-            there = ", ".join(names) or f"1..{len(body)}"
-            raise ValueError(f"{name} has no column {column!r}; it has {there}")
+        there = ", ".join(names) or f"1..{len(body)}"
+        refuse_if(column not in known, "no-series", name=name, column=repr(column), there=there)
     return [known[column] for column in columns]
 
 
@@ -128,9 +127,8 @@ def _values(row: list[str], columns: list[int], name: str, number: int) -> list[
     cells = {column: row[column] if column < len(row) else "" for column in columns}
     is_fine = {at: _is_number(cell) and math.isfinite(float(cell)) for at, cell in cells.items()}
     column = next(column for column in columns if not is_fine[column])
-    where = f"{name}, column {column + 1}, row {number}"
-    way_out = "fill or drop it, or leave the column out by --columns"
-    raise ValueError(f"{where} holds {cells[column]!r}, which is not a finite number; {way_out}")
+    cell = repr(cells[column])
+    raise refusal("no-finite-number", name=name, column=column + 1, row=number, cell=cell)
 
 
 def _is_missing(cell: str) -> bool:
@@ -170,10 +168,8 @@ class Bins(TableVocabulary):
 def bin_edges(values: NDArray[np.float64], bins: int, binning: str) -> tuple[float, ...]:
     """Edges of at most `bins` bins: equally wide, or equally full as far as ties allow."""
     low, high = float(values.min()), float(values.max())
-    if low == high:
-        raise ValueError(f"every value of the series is {low}; there is nothing to predict")
-    if not math.isfinite(high - low):
-        raise ValueError(f"values from {low} to {high} span more than a float64 can; scale them")
+    refuse_if(low == high, "constant-series", value=low)
+    refuse_if(not math.isfinite(high - low), "wide-series", low=low, high=high)
     shares = np.arange(bins + 1) / bins
     is_uniform = binning == "uniform"
     edges = low + (high - low) * shares if is_uniform else np.quantile(values, shares)
@@ -198,18 +194,16 @@ SERIES = KindHandler(series_look, each_file(series_blocks), bin_vocabulary, (Bin
 def token_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Blocks:
     """The ids of one file; documents end at the separator's id, or the file is one document."""
     chunks, promised = file.unpacked(ledger), None
+    separator = -1 if settings.separator is None else int(settings.separator)  # -1: no id is
     kind: np.dtype[Any] = np.dtype(settings.dtype).newbyteorder("<")
     if file.suffix == ".npy":
         first = io.BytesIO(next(chunks, b""))
         shape, kind = array_header(first, file.name)
-        if len(shape) != 1 or kind.kind not in "ui":
-            raise ValueError(f"{file.name} holds {kind} of shape {shape}; save one row of integers")
+        is_row = len(shape) == 1 and kind.kind in "ui"
+        refuse_if(not is_row, "no-row-of-integers", name=file.name, kind=kind, shape=shape)
         chunks, promised = itertools.chain([first.read()], chunks), shape[0]
     for ids in _whole_ids(chunks, kind, promised, file.name):
-        if settings.separator is None:
-            yield DocumentBlock([ids.tobytes()], complete=False)
-            continue
-        ends = np.flatnonzero(ids == int(settings.separator))
+        ends = np.flatnonzero(ids == separator)
         parts = [part.tobytes() for part in np.split(ids, ends)]
         yield DocumentBlock([parts[0], *(part[ID_BYTES:] for part in parts[1:])], complete=False)
     yield DocumentBlock([b""], complete=True)
@@ -226,15 +220,12 @@ def _whole_ids(
         ids, rest = np.frombuffer(data[:cut], kind), data[cut:]
         found += len(ids)
         if ids.size and not (ids.min() >= 0 and ids.max() < LARGEST_VOCAB):
-            way_out = f"token ids are 0..{LARGEST_VOCAB - 1}, so check --dtype"
-            raise ValueError(f"{name} holds ids from {ids.min()} to {ids.max()}; {way_out}")
+            ends = {"least": ids.min(), "largest": ids.max(), "most": LARGEST_VOCAB - 1}
+            raise refusal("no-token-ids", name=name, **ends)
         yield ids.astype("<u4")
-    if promised not in (None, found):
-        rule = f"holds {found} ids, and its header says {promised}"
-        raise ValueError(f"{name} {rule}; write it again")
-    if rest:
-        rule = f"ends inside a token: its size is no multiple of {kind.itemsize} bytes"
-        raise ValueError(f"{name} {rule}; check --dtype, or write it again")
+    is_other = promised not in (None, found)
+    refuse_if(is_other, "other-length", name=name, found=found, promised=promised)
+    refuse_if(len(rest) > 0, "cut-token", name=name, size=kind.itemsize)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,7 +11,6 @@ other content, within one document. Of a large source only one n-gram in so many
 chosen by some of its bytes, so that equal n-grams are chosen on both sides. Runs of one single unit
 (blank paper, a flat line) are not counted.
 
-
 All writing goes to a hidden sibling of the target, which is flushed to disk and renamed at the end.
 """
 
@@ -26,17 +25,15 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from archfit.data.statistics import counts_of
-from archfit.data.streams import DocumentBlock, changed_error
-from archfit.data.vocabulary import WORDS
+from archfit.data.streams import DocumentBlock
+from archfit.data.vocabulary import WORDS, Vocabulary
 from archfit.spec import lazy_numpy as np
+from archfit.spec.errors import refusal
 from archfit.spec.files import ASIDE, flush_folder, partial_folder
 from archfit.spec.lazy_numpy import NDArray
-
-if TYPE_CHECKING:
-    from archfit.data.vocabulary import Vocabulary
 
 HELDOUT_ONE_IN = 20
 FEWEST_DOCUMENTS = 100
@@ -62,7 +59,6 @@ class Survey:
     def __init__(self, ignored_at_end: bytes = b"") -> None:
         self.ignored_at_end = ignored_at_end
         self.lengths, self.digests = array("q"), array("Q")
-        self.bytes = 0  # content of all documents
 
     def read(self, blocks: Iterable[DocumentBlock]) -> Iterator[bytes]:
         """Note the documents of `blocks`, all of which are read once; the content of each block."""
@@ -80,7 +76,6 @@ class Survey:
                     whole.update(part[len(kept) :])
                 if ends and length:
                     self.lengths.append(length)
-                    self.bytes += length
                     self.digests.append(int.from_bytes(trimmed.digest()[:8], "little"))
                 if ends:
                     length, whole = 0, hashlib.sha256()
@@ -128,7 +123,8 @@ class Divider:
         if not self._passed + len(part):
             return  # an empty document is none
         if self._number == len(self._places):
-            raise changed_error("the source has more documents than before: it")
+            what = "the source has more documents than before: it"
+            raise refusal("changed-while-read", what=what)
         room = int(self._places[self._number]) - self._passed
         self._passed += len(part)
         if not self._beyond and room < len(part):
@@ -297,10 +293,9 @@ def atomic_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
     try:
         target = target.resolve()
     except RuntimeError as problem:  # before Python 3.13 no OSError
-        raise ValueError(f"{str(target)!r} is a link to itself; choose another --out") from problem
+        raise refusal("link-to-itself", target=repr(str(target))) from problem
     made = [parent for parent in target.parents if not parent.exists()]
     target.parent.mkdir(parents=True, exist_ok=True)
-    full = f"no space left while writing {target.name}; free some or choose another --out"
     try:
         with partial_folder(target) as folder:
             yield folder
@@ -313,7 +308,7 @@ def atomic_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
             flush_folder(target.parent)
     except OSError as problem:
         if problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise OSError(full) from problem
+            raise OSError(str(refusal("no-space", name=target.name))) from problem
         raise
     finally:
         for parent in made:
@@ -327,5 +322,4 @@ def _rename(folder: Path, target: Path) -> None:
     except OSError as problem:
         if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
             raise
-        rule = f"{target.name} appeared while it was being prepared"
-        raise FolderAppearedError(f"{rule}; use --overwrite or choose another --out") from problem
+        raise FolderAppearedError(str(refusal("folder-appeared", name=target.name))) from problem

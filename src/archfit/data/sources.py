@@ -1,13 +1,11 @@
 """What SOURCE means (a file, a folder, a pattern, the sample) and how it becomes tokens."""
 
-from __future__ import annotations
-
-import dataclasses
 import glob
 import itertools
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TypeAlias
 
@@ -15,14 +13,13 @@ from archfit.data.streams import PACKED, Blocks, Facts, Ledger, SourceFile
 from archfit.data.vocabulary import Vocabulary
 from archfit.spec import files
 from archfit.spec.data_kinds import DATA_KINDS, LARGEST_KMER, LARGEST_VOCAB, kind_of_suffix
-from archfit.spec.errors import InvalidValue, check_choice
+from archfit.spec.errors import InvalidValue, check_choice, refusal, refuse_if
 
 SAMPLE = "sample"
 HUGGING_FACE = "hf:"
 RESOURCES = Path(__file__).parents[1] / "resources"
 SAMPLE_FILE = RESOURCES / "sample-english.txt.xz"
 SAMPLE_HELDOUT_FILE = RESOURCES / "sample-english-heldout.txt.xz"
-DEFAULT_MAX_BYTES = 64 * 10**9
 USUAL_COUNTS, MOST_COUNTED = {"clusters": 512, "bins": 256}, 65535
 
 
@@ -45,7 +42,7 @@ class DataSettings:
     binning: str = "uniform"
     columns: tuple[str, ...] = ()  # of a CSV file, by name or number from 1
     dtype: str = "uint16"  # of a .bin file of tokens
-    max_bytes: int = DEFAULT_MAX_BYTES  # the unpacked input may not be larger
+    max_bytes: int = 64 * 10**9  # the unpacked input may not be larger
 
     def __post_init__(self) -> None:
         check_choice(tuple(DATA_KINDS), kind=self.kind)
@@ -54,42 +51,32 @@ class DataSettings:
         check_choice(("keep", "map", "refuse"), unusual=self.unusual)
         check_choice(("uniform", "quantile"), binning=self.binning)
         check_choice(("uint16", "uint32"), dtype=self.dtype)
-        if self.max_bytes < 1:
-            raise InvalidValue("max_bytes", self.max_bytes, "allows no input", "use 1 or more")
-        self._check_vocab()
-        check_range(1, LARGEST_KMER, f"use 1 to {LARGEST_KMER} letters", kmer=self.kmer)
-        check_range(2, MOST_COUNTED, "use so many colours", clusters=self.clusters)
-        check_range(2, MOST_COUNTED, "one bin carries no information", bins=self.bins)
-        if self.levels not in (None, 2, 4, 8, 16, 32, 64, 128, 256):
-            raise InvalidValue("levels", self.levels, "is no power of two in 2..256", "use one")
-        if self.levels is not None and self.clusters is not None:
-            rule = "makes grey tokens and {clusters} coloured ones"
-            raise InvalidValue("levels", self.levels, rule, "choose one of them")
-        by_id = self.separator if DATA_KINDS[self.kind].units == "values" else None
-        if by_id is not None and not (by_id.isdecimal() and int(by_id[:12]) < LARGEST_VOCAB):
-            rule = f"is not a token id below {LARGEST_VOCAB}"
-            raise InvalidValue("separator", by_id, rule, "give the id that ends a document")
-
-    def _refuse_foreign_options(self) -> None:
-        known = {"kind", "vocab", "max_bytes", *DATA_KINDS[self.kind].options}
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if field.name not in known and value != field.default:
-                kinds = [name for name, kind in DATA_KINDS.items() if field.name in kind.options]
-                rule = f"means nothing for data of kind {self.kind}"
-                given = value if isinstance(value, int) else str(value)
-                raise InvalidValue(field.name, given, rule, f"it belongs to {' and '.join(kinds)}")
-
-    def _check_vocab(self) -> None:
+        refuse_if(self.max_bytes < 1, "no-bytes", self.max_bytes)
         reason = "one token carries no information, and no table has more rows"
         check_range(2, LARGEST_VOCAB, reason, vocab=self.vocab)
         least = DATA_KINDS[self.kind].least_vocab
-        if self.vocab is not None and self.vocab < least:
-            rule = "is smaller than the alphabet: 256 bytes and a separator"
-            raise InvalidValue("vocab", self.vocab, rule, f"use {least} or more")
-        if self.vocab is not None and self.tokenizer is not None:
-            rule = "cannot be chosen beside a {tokenizer}, whose size is fixed"
-            raise InvalidValue("vocab", self.vocab, rule, "leave one of them out")
+        if self.vocab is not None:
+            refuse_if(self.vocab < least, "vocab-below-bytes", self.vocab, least=least)
+            refuse_if(self.tokenizer is not None, "vocab-and-tokenizer", self.vocab)
+        check_range(1, LARGEST_KMER, f"use 1 to {LARGEST_KMER} letters", kmer=self.kmer)
+        check_range(2, MOST_COUNTED, "use so many colours", clusters=self.clusters)
+        check_range(2, MOST_COUNTED, "one bin carries no information", bins=self.bins)
+        powers = (None, 2, 4, 8, 16, 32, 64, 128, 256)
+        refuse_if(self.levels not in powers, "odd-levels", self.levels)
+        refuse_if(None not in (self.levels, self.clusters), "levels-and-clusters", self.levels)
+        by_id = self.separator if DATA_KINDS[self.kind].units == "values" else None
+        is_id = by_id is None or (by_id.isdecimal() and int(by_id[:12]) < LARGEST_VOCAB)
+        refuse_if(not is_id, "no-token-id", by_id, most=LARGEST_VOCAB)
+
+    def _refuse_foreign_options(self) -> None:
+        known = {"kind", "vocab", "max_bytes", *DATA_KINDS[self.kind].options}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name not in known and value != field.default:
+                kinds = [name for name, kind in DATA_KINDS.items() if field.name in kind.options]
+                given = value if isinstance(value, int) else str(value)
+                named = {"option": field.name, "kind": self.kind, "kinds": " and ".join(kinds)}
+                raise refusal("foreign-option", given, **named)
 
     def count(self, name: str) -> int:
         """`clusters` or `bins` asked for; else as many as fill the rows of `vocab`, or as usual."""
@@ -99,9 +86,7 @@ class DataSettings:
     def rows(self, needed: int, what: str) -> int:
         """Rows of the table: as many as needed, or as many as asked for if that is enough."""
         if self.vocab is not None and self.vocab < needed:
-            rule = f"is smaller than the alphabet: the {what} of this source (and a separator)"
-            way_out = f"use {needed} or more, or leave it out"
-            raise InvalidValue("vocab", self.vocab, rule, way_out)
+            raise refusal("vocab-below-alphabet", self.vocab, what=what, needed=needed)
         return self.vocab or needed
 
     def as_json(self) -> dict[str, object]:
@@ -141,8 +126,7 @@ def find_files(source: str, kind: str) -> list[SourceFile]:
     """The files that `source` stands for, in an order that does not depend on the machine."""
     path = Path(source)
     if source.startswith(HUGGING_FACE):
-        if kind != "text":
-            raise ValueError(f"{source} gives text; use --kind text, not {kind}")
+        refuse_if(kind != "text", "dataset-of-text", source=source, kind=kind)
         return [SourceFile(Path(), source, is_dataset=True)]
     if is_sample(source):
         return [SourceFile(SAMPLE_FILE, SAMPLE_FILE.name)]
@@ -152,16 +136,13 @@ def find_files(source: str, kind: str) -> list[SourceFile]:
         files = [file for file in _walk(path) if not wanted or file.suffix in wanted]
         if not files:
             known = f"{' '.join(suffixes) or 'any'}{' or source code' * bool(code)}"
-            rule = f"holds no file of kind {kind} ({known}, also packed as"
-            way_out = f"{' '.join(PACKED)}); name the files or choose another --kind"
-            raise ValueError(f"folder {path.name!r} {rule} {way_out}")
+            packed = {"folder": repr(path.name), "packed": " ".join(PACKED)}
+            raise refusal("no-file-of-kind", kind=kind, known=known, **packed)
         return files
     if path.exists():
         return [SourceFile(path, path.name)]
     found = [name for name in sorted(glob.glob(source, recursive=True)) if not Path(name).is_dir()]
-    if not found:
-        way_out = f"give a path, a pattern in quotes, hf:NAME or {SAMPLE!r}"
-        raise ValueError(f"there is no file or folder {source!r}; {way_out}")
+    refuse_if(not found, "no-source", source=repr(source), sample=repr(SAMPLE))
     prefix = len(os.path.commonpath([str(Path(name).parent) for name in found]))
     return [SourceFile(Path(name), name[prefix:].lstrip("/")) for name in found]
 
@@ -179,16 +160,16 @@ def _walk(folder: Path) -> list[SourceFile]:
     here = os.path.realpath(folder)
     for name in relative:
         there = os.path.realpath(folder / name) if os.path.islink(folder / name) else here
-        if os.path.commonpath((here, there)) != here:
-            rule = f"is a link that leads outside of {folder.name!r}, to {there!r}"
-            raise ValueError(f"{name!r} {rule}; put the file itself there, or name it as SOURCE")
+        leads = {"folder": repr(folder.name), "there": repr(there)}
+        is_outside = os.path.commonpath((here, there)) != here
+        refuse_if(is_outside, "link-outside", name=repr(name), **leads)
     return [SourceFile(folder / name, name) for name in relative]
 
 
 def _refuse_unreadable(problem: OSError) -> None:
     """A folder that cannot be listed would silently leave its files out."""
-    rule = f"{problem.filename} cannot be read ({problem.strerror})"
-    raise ValueError(f"{rule}; change its permissions, or name the files") from problem
+    named = {"folder": problem.filename, "reason": problem.strerror}
+    raise refusal("unreadable-folder", **named) from problem
 
 
 Reader: TypeAlias = Callable[[Sequence[SourceFile], DataSettings, Ledger], Blocks]
@@ -199,6 +180,11 @@ def each_file(read_one: Callable[[SourceFile, DataSettings, Ledger], Blocks]) ->
     return lambda files, settings, ledger: itertools.chain.from_iterable(
         read_one(file, settings, ledger) for file in files
     )
+
+
+def looks(like: str, pattern: bytes) -> Callable[[bytes], str]:
+    """A look that has this word for content whose first bytes match a pattern."""
+    return lambda start: like if re.match(pattern, start) else ""
 
 
 @dataclass(frozen=True, slots=True)

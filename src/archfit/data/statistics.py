@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from archfit.data.vocabulary import Ids
 from archfit.spec import lazy_numpy as np
 from archfit.spec.lazy_numpy import NDArray
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-    from archfit.data.vocabulary import Ids
 
 ENERGIES = (0.5, 0.9, 0.99, 0.999)
 PAIRS_LOOKED_AT = 1 << 23

@@ -5,8 +5,6 @@ raster order (RGB: three bytes each), series values (little-endian float64), tok
 larger than a block travels in several parts, so nothing here grows with the largest document.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import importlib
@@ -16,9 +14,11 @@ import re
 import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
+
+from archfit.spec.errors import refusal, refuse_if
 
 BLOCK_BYTES = 1 << 22
 HELD_PART_BYTES = 1 << 20  # an unfinished document is passed on once it is this long
@@ -32,6 +32,36 @@ FEED_BYTES = 1 << 11  # 4 bytes of zstd can give 128 KB, one of xz 7 KB: unpack 
 
 
 @dataclass(frozen=True, slots=True)
+class InputFile:
+    """What was read: a file's name, its size on disk and its hash."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+@dataclass
+class Ledger:
+    """What one reading has met so far: files with their hashes, and bytes against the limit."""
+
+    max_bytes: int
+    advance: Callable[[int], None] = lambda _: None  # told the bytes of files read since last told
+    facts: Facts = field(default_factory=dict)  # images must agree in them
+    files: dict[str, InputFile] = field(default_factory=dict)
+    spent: int = 0  # of the bytes allowed
+
+    def add(self, file: InputFile) -> None:
+        """Note a file that was read to its end; read twice, it must be the same."""
+        known = self.files.setdefault(file.name, file)
+        refuse_if(known != file, "changed-while-read", what=file.name)
+
+    def spend(self, count: int, name: str) -> None:
+        """Count bytes that `name` unpacks to; refuse those past the limit."""
+        self.spent += count
+        refuse_if(self.spent > self.max_bytes, "past-max-bytes", name=name, most=self.max_bytes)
+
+
+@dataclass(frozen=True, slots=True)
 class SourceFile:
     """A file to read and the name it goes by: relative to the folder it was found in."""
 
@@ -42,17 +72,13 @@ class SourceFile:
     @property
     def suffix(self) -> str:
         """Lower-case ending that says the format: `.txt` for `Notes.TXT.xz`."""
-        return self.path.with_suffix("").suffix.lower() if self.packed else self.path.suffix.lower()
-
-    @property
-    def packed(self) -> bool:
-        """Whether reading it means unpacking it."""
-        return self.path.suffix.lower() in PACKED
+        ending = self.path.suffix.lower()
+        return self.path.with_suffix("").suffix.lower() if ending in PACKED else ending
 
     def unpacked(self, ledger: Ledger) -> Iterator[bytes]:
         """The content, unpacked by the name's ending (.gz, .xz, .zst), some megabytes at a time."""
         chunks = self.chunks(ledger)
-        if self.packed:
+        if self.path.suffix.lower() in PACKED:
             chunks = (b"".join(block.parts) for block in blocks_of(_unpack(chunks, self)))
         for chunk in chunks:
             ledger.spend(len(chunk), self.name)
@@ -63,8 +89,8 @@ class SourceFile:
 
         A file that changes meanwhile is refused: its hash would name something that never existed.
         """
-        if not stat.S_ISREG(os.stat(self.path).st_mode):  # a pipe would block, a device never end
-            raise ValueError(f"{self.name} is not a regular file; write its content to one first")
+        mode = os.stat(self.path).st_mode  # a pipe would block, a device never end
+        refuse_if(not stat.S_ISREG(mode), "irregular-file", name=self.name)
         digest, size = hashlib.sha256(), 0
         with open(self.path, "rb") as stream:
             before = os.fstat(stream.fileno())
@@ -75,7 +101,7 @@ class SourceFile:
                 yield chunk
             after = os.fstat(stream.fileno())
         if (size, after.st_size, after.st_mtime_ns) != (before.st_size, size, before.st_mtime_ns):
-            raise changed_error(self.name)
+            raise refusal("changed-while-read", what=self.name)
         ledger.add(InputFile(self.name, size, digest.hexdigest()))
 
     def hash_into(self, ledger: Ledger) -> None:
@@ -89,72 +115,24 @@ class SourceFile:
         for chunk in self.unpacked(ledger):
             *lines, rest = (rest + chunk).split(b"\n")
             yield from lines
-            if len(rest) > 16 * BLOCK_BYTES:
-                rule = f"has a line of more than {16 * BLOCK_BYTES} bytes"
-                raise ValueError(f"{self.name} {rule}; is it really {self.suffix}?")
+            most, suffix = 16 * BLOCK_BYTES, self.suffix
+            refuse_if(len(rest) > most, "long-line", name=self.name, most=most, suffix=suffix)
         if rest:
             yield rest
 
 
-@dataclass(frozen=True, slots=True)
-class InputFile:
-    """What was read: a file's name, its size on disk and its hash."""
-
-    name: str
-    bytes: int
-    sha256: str
-
-
-class Ledger:
-    """What one reading has met so far: files with their hashes, and bytes against the limit."""
-
-    def __init__(
-        self,
-        max_bytes: int,
-        progress: Callable[[int], None] = lambda _: None,
-        facts: Facts | None = None,
-    ) -> None:
-        self.files: dict[str, InputFile] = {}
-        self.facts: Facts = {} if facts is None else facts  # images must agree in them
-        self.advance = progress  # called with the bytes of files read since the last call
-        self._max_bytes = self._left = max_bytes
-
-    def add(self, file: InputFile) -> None:
-        """Note a file that was read to its end; read twice, it must be the same."""
-        if self.files.setdefault(file.name, file) != file:
-            raise changed_error(file.name)
-
-    def check_same(self, before: dict[str, InputFile]) -> None:
-        """Refuse other files than those of a complete reading before; of none there was none."""
-        for name in self.files.keys() | before.keys():
-            if before and before.get(name) != self.files.get(name):
-                raise changed_error(name)
-
-    def spend(self, count: int, name: str) -> None:
-        """Count bytes that `name` unpacks to; refuse those past the limit."""
-        self._left -= count
-        if self._left < 0:
-            rule = f"takes the unpacked input past {self._max_bytes} bytes"
-            raise ValueError(f"{name} {rule}; if that is what you expect, raise --max-bytes")
-
-
-def changed_error(name: str) -> ValueError:
-    """The refusal of a file that is not what it was."""
-    return ValueError(f"{name} changed while it was read; run again when nothing writes to it")
-
-
 @contextlib.contextmanager
 def refused(
-    errors: Errors, what: str, way_out: str, *, passing: Errors = MemoryError
+    errors: Errors, row: str, /, *, passing: Errors = MemoryError, **given: object
 ) -> Iterator[None]:
-    """Turn such errors of a library into a sentence: what is wrong, its reason, the way out."""
+    """Turn such errors of a library into the refusal of this name, which quotes their `reason`."""
     try:
         yield
     except passing:  # a sentence of our own, or no fault of the file
         raise
     except errors as problem:
         reason = str(problem).partition(" <_io.")[0]
-        raise ValueError(f"{what} ({reason}); {way_out}") from problem
+        raise refusal(row, reason=reason, **given) from problem
 
 
 def optional_module(name: str, needed: str) -> Any:
@@ -172,19 +150,16 @@ def _unpack(chunks: Iterable[bytes], file: SourceFile) -> Iterator[bytes]:
     (lzma), and take a truncated file for a whole one (zstandard).
     """
     suffix = file.path.suffix.lower()
-    damage = f"{file.name} is damaged or needs more memory to unpack than allowed"
     unpacker = _decompressor(suffix)
     for chunk in chunks:
         for start in range(0, len(chunk), FEED_BYTES):
             data = chunk[start : start + FEED_BYTES]
             while data := data.lstrip(b"\0") if unpacker.eof else data:
                 unpacker = _decompressor(suffix) if unpacker.eof else unpacker
-                with refused(Exception, damage, "fetch or pack it again"):  # a zoo
+                with refused(Exception, "damaged-packing", name=file.name):  # a zoo
                     yield unpacker.decompress(data)
                 data = unpacker.unused_data if unpacker.eof else b""
-    if not unpacker.eof:
-        rule = "is truncated: its packed data ends too early"
-        raise ValueError(f"{file.name} {rule}; fetch it again")
+    refuse_if(not unpacker.eof, "truncated-file", name=file.name)
 
 
 def _decompressor(suffix: str) -> Any:
@@ -213,7 +188,7 @@ class DocumentBlock:
         return ((part, self.complete or at < last) for at, part in enumerate(self.parts))
 
 
-Blocks: TypeAlias = "Iterator[DocumentBlock]"
+Blocks: TypeAlias = Iterator[DocumentBlock]
 
 
 def blocks_of(documents: Iterable[bytes]) -> Blocks:

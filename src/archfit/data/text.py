@@ -3,8 +3,6 @@
 `hf:NAME[:CONFIG][:SPLIT]` means the rows of a data set in a folder or in the local cache.
 """
 
-from __future__ import annotations
-
 import codecs
 import hashlib
 import itertools
@@ -15,25 +13,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from archfit.data import streams
 from archfit.data.sources import HUGGING_FACE, DataSettings, KindHandler, each_file
-from archfit.data.streams import (
-    DOCUMENT_LINE,
-    Blocks,
-    Facts,
-    InputFile,
-    Ledger,
-    SourceFile,
-    blocks_of,
-    documents_between,
-    optional_module,
-    refused,
-)
+from archfit.data.streams import Blocks, Facts, Ledger, SourceFile, optional_module, refused
 from archfit.data.vocabulary import Bpe, Bytes, Characters, code_points, read_bpe, tokenizer_text
 from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import BYTE_VOCAB
+from archfit.spec.errors import refusal, refuse_if
 
 DEFAULT_FIELD = "text"
-DEFAULT_SPLIT = "train"
 ROWS_AT_ONCE = 1024
 _SPLITS = ("train", "test", "validation", "valid", "dev", "heldout")
 _TUNE = re.compile(rb"^X:\s*\d+", re.MULTILINE)
@@ -61,13 +49,13 @@ def text_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Blo
     tables = {".jsonl": _json_documents, ".parquet": _parquet_documents}
     rows = dataset_documents if file.is_dataset else tables.get(file.suffix)
     if settings.kind == "text" and rows:
-        return blocks_of(rows(file, settings, ledger))
+        return streams.blocks_of(rows(file, settings, ledger))
     chunks = file.unpacked(ledger)
     if settings.kind != "bytes":
         chunks = (text.encode() for text in decoded(chunks, file.name, settings.errors))
-    usual = "" if settings.kind == "abc" else DOCUMENT_LINE
+    usual = "" if settings.kind == "abc" else streams.DOCUMENT_LINE
     mark = usual if settings.separator is None else settings.separator
-    return documents_between(chunks, mark.encode())
+    return streams.documents_between(chunks, mark.encode())
 
 
 def decoded(chunks: Iterable[bytes], name: str, errors: str) -> Iterator[str]:
@@ -83,9 +71,8 @@ def decoded(chunks: Iterable[bytes], name: str, errors: str) -> Iterator[str]:
             yield decoder.decode(chunk, final=not chunk)
         except UnicodeDecodeError as problem:
             offset = before + len(chunk) - len(problem.object) + problem.start
-            where = f"byte 0x{problem.object[problem.start]:02x} at offset {offset}"
-            way_out = "use --errors replace, or --kind bytes"
-            raise ValueError(f"{name} is not UTF-8: {where}; {way_out}") from problem
+            byte = f"0x{problem.object[problem.start]:02x}"
+            raise refusal("no-utf8", name=name, byte=byte, offset=offset) from problem
         before += len(chunk)
 
 
@@ -96,9 +83,7 @@ def _json_documents(file: SourceFile, settings: DataSettings, ledger: Ledger) ->
             continue
         where = f"{file.name} line {number}"
         text = "".join(decoded([line], where, settings.errors))
-        with refused(
-            (ValueError, RecursionError), f"{where} is not JSON", "write one object a line"
-        ):
+        with refused((ValueError, RecursionError), "unreadable-line", where=where):
             row = json.loads(text)
         if not isinstance(row, dict) or field not in row:
             keys = ", ".join(map(repr, row)) if isinstance(row, dict) else type(row).__name__
@@ -110,22 +95,20 @@ def _json_documents(file: SourceFile, settings: DataSettings, ledger: Ledger) ->
 def _encoded(value: object, where: str, errors: str) -> bytes:
     """A text value as UTF-8; a lone surrogate has none."""
     if not isinstance(value, str):
-        rule = f"holds {type(value).__name__}, not text"
-        raise ValueError(f"{where} {rule}; choose a text field by --field")
+        raise refusal("no-text", where=where, kind=type(value).__name__)
     try:
         return value.encode()
     except UnicodeEncodeError as problem:
         if errors == "replace":
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
-        rule = f"is not valid Unicode ({problem.reason})"
-        raise ValueError(f"{where} {rule}; use --errors replace") from problem
+        raise refusal("no-unicode", where=where, reason=problem.reason) from problem
 
 
 def _parquet_documents(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Iterator[bytes]:
     pyarrow = optional_module("pyarrow", f"{file.name} needs the pyarrow")
     parquet = optional_module("pyarrow.parquet", f"{file.name} needs the pyarrow")
     file.hash_into(ledger)
-    with refused(pyarrow.ArrowException, f"{file.name} is not readable Parquet", "write it again"):
+    with refused(pyarrow.ArrowException, "unreadable-parquet", name=file.name):
         table = parquet.ParquetFile(file.path)
         field = _column(table.schema_arrow.names, file.name, settings)
         for batch in table.iter_batches(batch_size=ROWS_AT_ONCE, columns=[field]):
@@ -135,9 +118,8 @@ def _parquet_documents(file: SourceFile, settings: DataSettings, ledger: Ledger)
 def _column(names: list[str], where: str, settings: DataSettings) -> str:
     """The column of text to read, if it is there."""
     field = settings.field or DEFAULT_FIELD
-    if field not in names:
-        there = ", ".join(map(repr, names))
-        raise ValueError(f"{where} has no column {field!r} but {there}; choose one by --field")
+    there = ", ".join(map(repr, names))
+    refuse_if(field not in names, "no-column", where=where, field=repr(field), there=there)
     return field
 
 
@@ -163,7 +145,7 @@ def dataset_documents(file: SourceFile, settings: DataSettings, ledger: Ledger) 
             size += len(document)
             ledger.advance(len(document))
             yield document
-    ledger.add(InputFile(name, size, digest.hexdigest()))
+    ledger.add(streams.InputFile(name, size, digest.hexdigest()))
 
 
 def _load_dataset(source: str) -> tuple[Any, str]:
@@ -175,21 +157,18 @@ def _load_dataset(source: str) -> tuple[Any, str]:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     datasets = optional_module("datasets", f"{source} needs the datasets")
     name, config, split, *more = [*source.removeprefix(HUGGING_FACE).split(":"), "", ""]
-    if not name or len(more) > 2:
-        raise ValueError(f"{source!r} is not hf:NAME[:CONFIG][:SPLIT]")
+    refuse_if(not name or len(more) > 2, "no-dataset-name", source=repr(source))
     if config in _SPLITS and not split:
         config, split = "", config
-    split = split or DEFAULT_SPLIT
-    way_out = "give a folder of data files or of save_to_disk, or a data set in the local cache"
-    with refused(Exception, f"data set {name!r} cannot be loaded offline", way_out):  # a zoo
+    split = split or "train"
+    with refused(Exception, "dataset-offline", name=repr(name)):  # a zoo
         if Path(name, "dataset_info.json").exists() or Path(name, "dataset_dict.json").exists():
             rows = datasets.load_from_disk(name)
         else:
             rows = datasets.load_dataset(name, config or None)
     if isinstance(rows, datasets.DatasetDict):
-        if split not in rows:
-            there = ", ".join(rows)
-            raise ValueError(f"{source} has no split {split!r} but {there}; name one of them")
+        splits = {"split": repr(split), "there": ", ".join(rows)}
+        refuse_if(split not in rows, "no-split", source=source, **splits)
         rows = rows[split]
     return rows, ":".join((HUGGING_FACE + Path(name).name, *filter(None, (config, split))))
 

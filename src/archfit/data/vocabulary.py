@@ -8,27 +8,27 @@ of the documents in a stream of ids (which may start inside one).
 from __future__ import annotations
 
 import abc
-import dataclasses
+import contextlib
 import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from archfit.data.streams import DOCUMENT_LINE, DocumentBlock, character_cut, refused
 from archfit.spec import lazy_numpy as np
 from archfit.spec.codec import parse_object
 from archfit.spec.data_kinds import LARGEST_VOCAB
+from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.files import LARGEST_TOKENIZER, read_bounded
 from archfit.spec.lazy_numpy import NDArray
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tokenizers import Tokenizer
 
 Ids: TypeAlias = "NDArray[np.integer]"
@@ -111,7 +111,7 @@ class Vocabulary(abc.ABC):
 
     def as_json(self) -> str:
         """The content of tokenizer.json: its name and its fields."""
-        values: dict[str, object] = dataclasses.asdict(self)  # type: ignore[call-overload]  # children are
+        values: dict[str, object] = asdict(self)  # type: ignore[call-overload]  # children are
         document = {"format": FORMAT, "version": FORMAT_VERSION, "vocabulary": self.name} | values
         return json.dumps(document, indent=1) + "\n"
 
@@ -192,8 +192,7 @@ class Characters(TableVocabulary):
         ids = np.searchsorted(known, codes)
         strange = codes[known[np.minimum(ids, len(known) - 1)] != codes]
         if strange.size:
-            what = f"character {chr(strange[0])!r} is not in the alphabet of {len(known)}"
-            raise ValueError(f"{what}; prepare again from a source that holds it")
+            raise refusal("foreign-character", letter=repr(chr(strange[0])), count=len(known))
         return self.with_ends(ids, block, [len(text) for text in texts])
 
     def content_of(self, ids: Ids) -> bytes:
@@ -229,8 +228,7 @@ class Bpe(Vocabulary):
         most = PIECE_BYTES if self.cuttable else sys.maxsize
         parts = [([*pieces_of(part, most)], ends) for part, ends in block.ends()]
         pieces = [piece for part, _ in parts for piece in part]
-        what = "the tokenizer cannot encode this text"
-        with refused(Exception, what, "use another --tokenizer"):  # the library raises a bare one
+        with refused(Exception, "unencodable-text"):  # the library raises a bare one
             encoded = iter(self.tokenizer.encode_batch_fast(pieces, add_special_tokens=False))
         ids = [np.empty(0, np.uint32)]
         for part, ends in parts:
@@ -267,20 +265,17 @@ def train_bpe(texts: Iterator[str], vocab: int) -> Bpe:
 
 def tokenizer_text(path: Path) -> str:
     """The content of a tokenizer.json of anybody, which must be a file of reasonable size."""
-    what = f"--tokenizer {path.name} cannot be read"
-    with refused((ValueError, IsADirectoryError), what, "give another tokenizer.json"):
+    with refused((ValueError, IsADirectoryError), "unreadable-tokenizer", name=path.name):
         return read_bounded(path, LARGEST_TOKENIZER).decode()
 
 
 def tokenizer_object(content: bytes, name: str) -> dict[str, Any]:
     """The object in a tokenizer.json, whose ids are bounded: a library would make room for all."""
-    with refused(ValueError, f"{name} is not a tokenizer.json", "give another file"):
+    with refused(ValueError, "no-tokenizer", name=name):
         document = parse_object(content, where="it", most_parts=MOST_TOKENIZER_PARTS)
     if max(ids := token_ids(document), default=0) >= LARGEST_VOCAB or min(ids, default=0) < 0:
-        rule = (
-            f"has ids from {min(ids)} to {max(ids)}, and a vocabulary ends at {LARGEST_VOCAB - 1}"
-        )
-        raise ValueError(f"{name} {rule}; give another tokenizer.json")
+        ends = {"least": min(ids), "largest": max(ids), "last": LARGEST_VOCAB - 1}
+        raise refusal("ids-over-vocabulary", name=name, **ends)
     return document
 
 
@@ -301,16 +296,13 @@ def read_bpe(text: str, name: str) -> Bpe:
 
     tokenizer_object(text.encode(), name)
     _check_harmless(text, name)
-    what = f"{name} is not a tokenizer.json of Hugging Face"
-    with refused(Exception, what, "give another file"):  # the library raises bare Exception
+    with refused(Exception, "foreign-tokenizer", name=name):  # the library raises bare Exception
         tokenizer = Tokenizer.from_str(text)
     tokenizer.no_padding()
     tokenizer.no_truncation()
     vocabulary = _with_separator(tokenizer)
-    if vocabulary.decode(vocabulary.encode(DocumentBlock([_SAMPLE], complete=True))) != [_SAMPLE]:
-        rule = "does not give text back as it was (words, blanks or case are lost or added)"
-        way_out = "use a byte-level tokenizer without a prefix space, or train one by --vocab"
-        raise ValueError(f"{name} {rule}; {way_out}")
+    back = vocabulary.decode(vocabulary.encode(DocumentBlock([_SAMPLE], complete=True)))
+    refuse_if(back != [_SAMPLE], "lossy-tokenizer", name=name)
     return vocabulary
 
 
@@ -322,16 +314,13 @@ def _check_harmless(text: str, name: str) -> None:
     """
     words = [sys.executable, "-c", _TRIAL, str(MOST_MEMORY), str(MOST_SECONDS)]
     environment = os.environ | {"TOKENIZERS_PARALLELISM": "false"}  # threads reserve memory
-    try:
-        tried = subprocess.run(
+    ended = None
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        ended = subprocess.run(
             words, input=text.encode(), env=environment, capture_output=True, timeout=MOST_SECONDS
-        )
-        ended = tried.returncode
-    except subprocess.TimeoutExpired:
-        ended = None
-    if ended not in (0, _REFUSED_ITSELF):
-        rule = f"cannot be loaded within {MOST_SECONDS} seconds and {MOST_MEMORY >> 30} GiB"
-        raise ValueError(f"{name} {rule}; give another tokenizer.json")
+        ).returncode
+    limits = {"seconds": MOST_SECONDS, "gigabytes": MOST_MEMORY >> 30}
+    refuse_if(ended not in (0, _REFUSED_ITSELF), "harmful-tokenizer", name=name, **limits)
 
 
 def _with_separator(tokenizer: Tokenizer) -> Bpe:
@@ -344,22 +333,17 @@ def _with_separator(tokenizer: Tokenizer) -> Bpe:
     added = tokenizer.get_added_tokens_decoder().values()
     special = {token.content for token in added if token.special}
     known = next((word for word in _SEPARATORS if word in special), None)
-    if known is None and tokenizer.token_to_id(DOCUMENT_LINE) is not None:
-        rule = f"has {DOCUMENT_LINE} as an ordinary token, which text may hold too"
-        raise ValueError(f"the tokenizer {rule}; mark it as special, or take it out")
     if known is None:
+        is_ordinary = tokenizer.token_to_id(DOCUMENT_LINE) is not None
+        refuse_if(is_ordinary, "ordinary-separator", token=DOCUMENT_LINE)
         tokenizer.add_special_tokens([AddedToken(DOCUMENT_LINE, special=True)])
     tokenizer.encode_special_tokens = True
     separator = tokenizer.token_to_id(known or DOCUMENT_LINE)
     assert separator is not None
     described = json.loads(tokenizer.to_str())["pre_tokenizer"] or {}
     steps = described.get("pretokenizers", [described])
-    splits = any(
-        step.get("type") == "ByteLevel"
-        and not step.get("add_prefix_space")
-        and step.get("use_regex", True)
-        for step in steps
-    )
+    at_words = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
+    splits = any(step.items() >= at_words.items() for step in steps)
     return Bpe(tokenizer, separator, cuttable=splits and tokenizer.normalizer is None)
 
 
