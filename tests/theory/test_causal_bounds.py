@@ -212,6 +212,7 @@ def test_what_is_no_partition_is_refused(sizes: dict[str, Any], sentence: str) -
         ("ub_causal_prefix", {"L": 8, "d": 2, "H": 1}, "use ub_causal_prefix_log3"),
         ("ub_causal_segments", {"L": 2, "d": 2, "H": 1, "segments": "A"}, "segments=A:3,B"),
         ("ub_causal_segments", {"L": 2, "d": 2, "H": 1, "segments": 3}, "has another shape"),
+        ("ub_causal_segments", {"L": 2, "d": 2, "H": 1, "segments": [[["A"], 1]] * 2}, "alternate"),
         ("ub_causal_prefix", {"L": 2, "d": 2, "H": 1, "residual": 1}, "is not true or false"),
         ("ub_causal_prefix", {"L": 2, "d": 2, "H": 3}, "H=3 exceeds d_x=2"),
         ("lb_causal_chain", {"L": 2, "chains": 2}, "use L >= 3"),

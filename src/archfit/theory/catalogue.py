@@ -231,16 +231,15 @@ def as_segments(word: str, value: object) -> list[causal_bounds.Segment]:
     if isinstance(value, str):
         parts = (part.partition(":") for part in value.split(","))
         pairs = [(side, int(n) if n.isdecimal() else n or None) for side, _, n in parts]
-    try:
+    problem = "has another shape"
+    with suppress(TypeError, ValueError):
         found = [(side, n) for side, n in pairs]
-    except (TypeError, ValueError) as problem:
-        raise refusal("not-segments", value, word=word, problem="has another shape") from problem
-    sides = [side for side, _ in found]
-    alternate = len(sides) > 1 and all({*pair} == {"A", "B"} for pair in pairwise(sides))
-    if not alternate or any(n is not None and (type(n) is not int or n < 1) for _, n in found):
-        said = "does not alternate between A and B"
-        raise refusal("not-segments", value, word=word, problem=said)
-    return found
+        problem = "does not alternate between A and B"
+        sides = pairwise(side for side, _ in found)
+        are_sizes = all(n is None or (type(n) is int and n >= 1) for _, n in found)
+        if len(found) > 1 and are_sizes and all({*pair} == {"A", "B"} for pair in sides):
+            return found
+    raise refusal("not-segments", value, word=word, problem=problem)
 
 
 # How each kind of input is read; one more kind is one more reader.
