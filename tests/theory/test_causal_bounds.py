@@ -11,10 +11,11 @@ import pytest
 
 from archfit.spec.errors import InvalidValue
 from archfit.theory import quantity
-from archfit.theory.arithmetic import digits, log3, multiset
+from archfit.theory.arithmetic import multiset
 from archfit.theory.bounds import bounds_report, lower_bounds, upper_bounds
 from archfit.theory.catalogue import as_json_value
 from archfit.theory.causal_bounds import PrefixNetwork, is_reachable, prefix_monomials
+from archfit.theory.reals import digits, log3
 from archfit.theory.shape import Shape
 from archfit.theory.witness_formula import causal_chain_lower_bound, chain_layers, most_chains
 

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from archfit.advise.law import WEIGHTS, IdealShape, ideal_shape
 from archfit.advise.prior import shipped_prior
 from archfit.spec.search import bisect_rising
-from archfit.theory.arithmetic import SIZE
+from archfit.theory.inputs import SIZE
 
 Named: TypeAlias = IdealShape | tuple[float, float] | None  # a shape, a band of depths, or neither
 

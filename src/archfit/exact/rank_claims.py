@@ -3,7 +3,6 @@
 Their sentences and networks stand in resources/rank_claims.toml.
 """
 
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,7 +11,7 @@ from typing import Any
 
 from archfit.exact.experiment import Experiment
 from archfit.exact.measure import MeasureOptions, estimate
-from archfit.spec.files import packed_file
+from archfit.spec.packed import packed_table
 from archfit.theory import continuous_bounds as continuous
 from archfit.theory.statistics_bounds import statistics_upper_bound_short
 
@@ -42,9 +41,8 @@ class RankClaim:
 
 def claims() -> tuple[RankClaim, ...]:
     """All that can be run by name."""
-    file = packed_file("rank_claims.toml")
     found = []
-    for name, claim in tomllib.loads(file.read_text(encoding="utf-8")).items():
+    for name, claim in packed_table("rank_claims.toml").items():
         groups, holds = tuple(_group(row) for row in claim["groups"]), RULES[claim["ranks"]]
         found.append(RankClaim(name=name, says=claim["says"], groups=groups, holds=holds))
     return tuple(found)

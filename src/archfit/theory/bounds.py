@@ -7,8 +7,9 @@ from decimal import Decimal
 
 from archfit.theory import statistics_bounds as statistics
 from archfit.theory import vocabulary_bounds as vocabulary
-from archfit.theory.arithmetic import digits, log3, symmetric_entries
+from archfit.theory.arithmetic import symmetric_entries
 from archfit.theory.causal_bounds import seen_statistics
+from archfit.theory.reals import digits, log3
 from archfit.theory.shape import Bound, Shape, bound
 from archfit.theory.thresholds import depth_threshold
 from archfit.theory.witness_formula import grow_plan, most_chains

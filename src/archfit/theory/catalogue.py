@@ -6,23 +6,22 @@ parameters, read as `INPUTS` says of each.
 """
 
 import difflib
-import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from importlib import import_module
 from inspect import Parameter, signature
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, cast
 
 from archfit.spec.errors import InvalidValue, refusal, refuse_if
-from archfit.spec.files import packed_file
+from archfit.spec.packed import packed_table
 from archfit.theory import causal_bounds, witness_formula
 from archfit.theory import lazy_flint as flint
-from archfit.theory.arithmetic import ALIASES, INPUTS, LETTERS, Kind, Reader, check_sizes
+from archfit.theory.inputs import ALIASES, INPUTS, LETTERS, Kind, Reader, check_sizes
 
 Status: TypeAlias = Literal["proved", "derived", "disputed"]
 Number: TypeAlias = int | Fraction | Decimal
@@ -46,7 +45,8 @@ class Entry:
     @property
     def row(self) -> Mapping[str, Any]:
         """What it rests on; a logarithm shares the row of its quantity."""
-        return _rows()[self.name.removesuffix("_log3")]
+        row: Mapping[str, Any] = packed_table("quantities.toml")[self.name.removesuffix("_log3")]
+        return row
 
     @property
     def status_line(self) -> str:
@@ -99,11 +99,6 @@ class Entry:
     def takes(self) -> tuple[str, ...]:
         """The letters as a person reads them: in brackets where one may be left out."""
         return tuple(at if needed else f"[{at}]" for at, needed in self.letters.items())
-
-
-@cache
-def _rows() -> dict[str, dict[str, Any]]:
-    return tomllib.loads(packed_file("quantities.toml").read_text(encoding="utf-8"))
 
 
 MODULES = (

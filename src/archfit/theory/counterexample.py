@@ -7,15 +7,11 @@ from decimal import Decimal
 from fractions import Fraction
 
 from archfit.spec.errors import refusal
-from archfit.theory.arithmetic import (
-    Product,
-    check_heads_fit,
-    digits,
-    interaction_count,
-    symmetric_entries,
-)
+from archfit.theory.arithmetic import Product, interaction_count, symmetric_entries
 from archfit.theory.bounds import BoundsReport
 from archfit.theory.catalogue import ENTRIES, quantity
+from archfit.theory.inputs import check_heads_fit
+from archfit.theory.reals import digits
 from archfit.theory.shape import Bound
 from archfit.theory.witness_formula import Plan, grow_plan, monomial_witness
 

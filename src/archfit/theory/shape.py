@@ -7,9 +7,10 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from archfit.spec.errors import InvalidValue, refusal, refuse_if
-from archfit.theory.arithmetic import check_heads_fit, check_sizes, digits, log3
 from archfit.theory.catalogue import CAUSAL_NETWORK, ENTRIES, NETWORK, Status, as_segments, quantity
 from archfit.theory.causal_bounds import PrefixNetwork, Segment
+from archfit.theory.inputs import check_heads_fit, check_sizes
+from archfit.theory.reals import digits, log3
 
 Side = Literal["lower", "upper"]
 
