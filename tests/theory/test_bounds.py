@@ -2,12 +2,14 @@
 
 import random
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from flint import arb, ctx
 
+from archfit.report.theory_document import bounds_json, notes
 from archfit.theory import quantity
-from archfit.theory.bounds import bounds_report, lower_bounds, notes, regime, upper_bounds
+from archfit.theory.bounds import bounds_report, lower_bounds, upper_bounds
 from archfit.theory.counterexample import refute_for_shape
 from archfit.theory.shape import Bound, Shape
 from archfit.theory.shape import bound as bound_of
@@ -16,6 +18,12 @@ from archfit.theory.shape import bound as bound_of
 def _listed(**sizes: object) -> dict[str, Bound]:
     shape = Shape(**sizes)  # type: ignore[arg-type]  # names and sizes of the tests below
     return {bound.id: bound for bound in (*lower_bounds(shape, 1), *upper_bounds(shape))}
+
+
+def _regime(**sizes: Any) -> str:
+    """Where the depth stands, in words."""
+    document: Any = bounds_json(bounds_report(Shape(**sizes), witness_tries=1))
+    return str(document["regime"]["name"])
 
 
 def test_continuous_inputs_have_the_papers_bounds_and_ours() -> None:
@@ -126,16 +134,14 @@ def test_regimes_change_at_log3_of_width_and_at_the_corrected_threshold(
     depth: int, name: str
 ) -> None:
     """81 = 3^4, and 2 * 81^2 lies between 3^8 and 3^9."""
-    assert regime(Shape(depth=depth, width=81, heads=1)).name.startswith(name)
-    assert regime(Shape(depth=3, width=28, heads=1)).name.startswith("below log3")
-    assert regime(Shape(depth=3, width=27, heads=1)).name.startswith("past log3")
+    assert _regime(depth=depth, width=81, heads=1).startswith(name)
+    assert _regime(depth=3, width=28, heads=1).startswith("below log3")
+    assert _regime(depth=3, width=27, heads=1).startswith("past log3")
 
 
 def test_under_a_mask_the_upper_bound_bends_at_four_times_the_statistics() -> None:
     """Two heads of 2 in a width of 4 show 8 numbers of a prefix: 27 < 32 < 81."""
-    names = {
-        depth: regime(Shape(depth=depth, width=4, heads=2, causal=True)).name for depth in (3, 4)
-    }
+    names = {depth: _regime(depth=depth, width=4, heads=2, causal=True) for depth in (3, 4)}
     assert names[3].startswith("past log3")
     assert "its logarithm grows with the square of depth" in names[4]
 
@@ -332,7 +338,7 @@ def test_the_witness_uses_eight_heads_at_most() -> None:
 def test_notes_are_about_what_the_shape_leaves_open(
     sizes: dict[str, int], words: list[str]
 ) -> None:
-    found = list(notes(Shape(**({"depth": 3, "width": 12, "heads": 3} | sizes))))  # type: ignore[arg-type]
+    found = notes(Shape(**({"depth": 3, "width": 12, "heads": 3} | sizes)))  # type: ignore[arg-type]
     assert len(found) == len(words)
     assert all(note.startswith(word) for note, word in zip(found, words, strict=True))
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import Literal
 
 from archfit.theory import statistics_bounds as statistics
 from archfit.theory import vocabulary_bounds as vocabulary
@@ -24,8 +25,7 @@ class Regime:
 
     paper_threshold: Decimal
     corrected_threshold: Decimal
-    corrected_threshold_is: str  # and what not
-    name: str
+    place: Literal["below", "between", "past"]  # both
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +36,6 @@ class BoundsReport:
     regime: Regime
     bounds: tuple[Bound, ...]  # the best proved pair first
     saturation: Decimal
-    saturation_is: str
 
     @property
     def lower(self) -> Bound:
@@ -62,44 +61,21 @@ def bounds_report(shape: Shape, witness_tries: int = 4) -> BoundsReport:
         (bound for bound in found if bound is not lower and bound is not upper),
         key=lambda bound: (bound.status == "disputed", bound.side, bound.log3),
     )
-    share, of = _saturation(shape, upper)
-    return BoundsReport(
-        shape=shape,
-        regime=regime(shape),
-        bounds=(lower, upper, *rest),
-        saturation=share,
-        saturation_is=f"{of}: a reading of an upper bound, not advice",
-    )
+    saturation = _saturation(shape, upper)
+    found = (lower, upper, *rest)
+    return BoundsReport(shape=shape, regime=regime(shape), bounds=found, saturation=saturation)
 
 
 def regime(shape: Shape) -> Regime:
     """Where the depth stands for a network that can use so many dimensions as its inputs have."""
-    width, bend, formula = shape.embedding_rank, 2 * shape.embedding_rank**2, "2 log3(d) + log3(2)"
-    growth = "linearly in depth"
+    width, bend, power = shape.embedding_rank, 2 * shape.embedding_rank**2, 3**shape.depth
     if shape.causal:
         bend = 4 * seen_statistics(shape.masked)[0]
-        formula = "log3(4 m_0), m_0 the numbers of the prefix that the first layer uses"
-        growth = "with the square of depth"
-    paper, corrected = digits(lambda: depth_threshold(width)), digits(lambda: log3(bend))
-    if 3**shape.depth < width:
-        name = f"below log3({width}) = {paper:.1f}: both bounds grow doubly exponentially in depth"
-    elif 3**shape.depth < bend:
-        name = (
-            f"past log3({width}) = {paper:.1f}, where a disputed theorem says depth stops paying; "
-            f"up to {corrected:.1f} the upper bound grows doubly exponentially, so that by it more "
-            "layers may still help"
-        )
-    else:
-        name = (
-            f"past {corrected:.1f}, up to which the upper bound grows doubly exponentially; from "
-            f"there on its logarithm grows {growth}, and further layers may add less"
-        )
-    said = (
-        f"{formula}: up to this depth the upper bound grows doubly exponentially; no threshold of "
-        "the network, for no lower bound is known to change there, too"
+    return Regime(
+        paper_threshold=digits(lambda: depth_threshold(width)),
+        corrected_threshold=digits(lambda: log3(bend)),
+        place="below" if power < width else "between" if power < bend else "past",
     )
-    numbers = {"paper_threshold": paper, "corrected_threshold": corrected}
-    return Regime(**numbers, corrected_threshold_is=said, name=name)
 
 
 def lower_bounds(shape: Shape, witness_tries: int) -> Iterator[Bound]:
@@ -254,32 +230,12 @@ def _worst_split(shape: Shape, name: str, **inputs: int) -> Bound:
     return max(found, key=lambda found: found.log3)
 
 
-def notes(shape: Shape) -> Iterator[str]:
-    """What a reader of the bounds must know about this shape."""
-    if shape.head_dim is None and shape.width % shape.heads:
-        yield (
-            f"heads={shape.heads} does not divide width={shape.width}; upper bounds use the "
-            f"formula as it stands, lower bounds a network with heads of {shape.blocks[1]}"
-        )
-    if shape.positions is None:
-        yield "upper bounds hold for every length; lower bounds for sequences long enough"
-    if shape.causal:
-        yield "a mask can raise the rank: bounds of the unmasked network do not hold under it"
-    elif shape.vocab is not None:
-        yield (
-            "lower bounds for a vocabulary need one far larger than its rank, or long sequences "
-            "(lb_vocab_min_V, lemma7_N); those whose condition is not met are left out"
-        )
-    if shape.residual and shape.positions is None:
-        yield "the papers' bounds for residual networks need --positions"
-
-
-def _saturation(shape: Shape, upper: Bound) -> tuple[Decimal, str]:
-    """log3 of the upper bound over what it grows like at large depth, and in words."""
+def _saturation(shape: Shape, upper: Bound) -> Decimal:
+    """log3 of the upper bound over what it grows like at large depth."""
     L, r = shape.depth, shape.embedding_rank
     if shape.causal:
         growth = Decimal(max(1, seen_statistics(shape.masked)[0])) * L**2 / 2
-        return upper.log3 / growth, "log3 of the upper bound over m_0 L^2 / 2, as it grows in depth"
+        return upper.log3 / growth
     if shape.vocab is not None and shape.position_rank == 0:
         slope = statistics.count_variables(shape.vocab, r) - 1
         bound = statistics.statistics_upper_bound_vocabulary(L, shape.vocab, r)
@@ -289,5 +245,4 @@ def _saturation(shape: Shape, upper: Bound) -> tuple[Decimal, str]:
     else:
         slope = symmetric_entries(r)
         bound = statistics.statistics_upper_bound(L, r)
-    words = "log3 of the statistics upper bound over its large-depth slope times depth"
-    return digits(bound.log3) / (max(slope, 1) * L), words
+    return digits(bound.log3) / (max(slope, 1) * L)
