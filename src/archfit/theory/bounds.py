@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from typing import Literal
 
@@ -61,9 +61,8 @@ def bounds_report(shape: Shape, witness_tries: int = 4) -> BoundsReport:
         (bound for bound in found if bound is not lower and bound is not upper),
         key=lambda bound: (bound.status == "disputed", bound.side, bound.log3),
     )
-    saturation = _saturation(shape, upper)
-    found = (lower, upper, *rest)
-    return BoundsReport(shape=shape, regime=regime(shape), bounds=found, saturation=saturation)
+    bounds, saturation = (lower, upper, *rest), _saturation(shape, upper)
+    return BoundsReport(shape=shape, regime=regime(shape), bounds=bounds, saturation=saturation)
 
 
 def regime(shape: Shape) -> Regime:
@@ -102,7 +101,7 @@ def _causal_lower_bounds(shape: Shape) -> Iterator[Bound]:
         return
     net = replace(shape.masked, embedding_rank=shape.embedding_rank)
     if len(shape.segments) == 2 and (chains := most_chains(net)):
-        yield bound("lb_causal_chain", L=shape.depth, chains=chains)
+        yield bound("lb_causal_chain", depth=shape.depth, chains=chains)
     yield from _sphere_lower_bounds(shape, "lb_sphere")
 
 
@@ -110,7 +109,8 @@ def _sphere_lower_bounds(shape: Shape, *names: str) -> Iterator[Bound]:
     """Those by witnesses that need heads of two coordinates."""
     (h, b), r = shape.blocks, shape.embedding_rank
     if shape.depth > 1 and b > 1 and r > 1:
-        yield from (bound(name, L=shape.depth, d_x=h * b, H=h, r=r) for name in names)
+        network = {"depth": shape.depth, "width": h * b, "heads": h, "embedding_rank": r}
+        yield from (bound(name, **network) for name in names)
 
 
 def _continuous_lower_bounds(shape: Shape, witness_tries: int) -> Iterator[Bound]:
@@ -118,7 +118,7 @@ def _continuous_lower_bounds(shape: Shape, witness_tries: int) -> Iterator[Bound
     if shape.positions is None or shape.positions >= 2 * shape.width:
         heads = min(shape.heads, r, _WITNESS_HEADS)
         plans = [grow_plan(L, heads, seed=seed) for seed in range(witness_tries)]
-        network = {"L": L, "d_x": shape.width, "H": heads}
+        network = {"depth": L, "width": shape.width, "heads": heads}
         found = [bound("monomial_witness", plan=plan, entry=at, **network) for plan, at in plans]
         yield max(found, key=lambda one: one.log3)
     yield from _sphere_lower_bounds(shape, "lb_sphere", "lb_strong")
@@ -127,14 +127,14 @@ def _continuous_lower_bounds(shape: Shape, witness_tries: int) -> Iterator[Bound
     if shape.is_rank_limited:
         usable = min(r, h + _halves(shape))
         if usable - h >= 2:
-            yield bound("lb_vocab", L=L, d_x=shape.width, H=h, r=usable)
+            yield bound("lb_vocab", depth=L, width=shape.width, heads=h, embedding_rank=usable)
         return
     # The lower bound of Levine et al. and its relaxations, where d_x - H allows them.
     free = h * b - h
     needs = {"lb": 2, "lb_relaxA": 2, "lb_thm1_closed": 2, "lb_relaxB": 4, "lb_thm2_closed": 4}
     for name, least in needs.items():
         if free >= least and (free % 2 == 0 or "closed" not in name):
-            yield bound(name, L=L, d_x=h * b, H=h)
+            yield bound(name, depth=L, width=h * b, heads=h)
 
 
 def _halves(shape: Shape) -> int:
@@ -156,77 +156,73 @@ def _vocabulary_lower_bounds(shape: Shape, vocab: int) -> Iterator[Bound]:
         # The tokens that lemma 6 asks for are written out only where they are not astronomic.
         rows = digits(vocabulary.vocabulary_lower_bound(L, d, h, r).log3)
         if rows <= _LARGEST_VOCAB_LOG3 and vocab >= vocabulary.vocabulary_needed(L, d, h, r):
-            yield bound("lb_vocab", L=L, d_x=d, H=h, r=r)
+            yield bound("lb_vocab", depth=L, width=d, heads=h, embedding_rank=r)
     r, N = min(shape.embedding_rank, h + 1 + _halves(shape)), shape.positions
     with suppress(ValueError):  # the search of lemma 7 is too long: we claim nothing
         if r - h >= 3 and (N is None or vocabulary.positions_needed(L, h, r) <= N):
-            yield bound("lb_vocab_long", L=L, H=h, r=r)
+            yield bound("lb_vocab_long", depth=L, heads=h, embedding_rank=r)
 
 
 def upper_bounds(shape: Shape) -> Iterator[Bound]:
     """Every upper bound that speaks of the shape, the disputed ones among them."""
-    L, d, r, r_e = shape.depth, shape.width, shape.embedding_rank, shape.position_rank
+    L, d, r = shape.depth, shape.width, shape.embedding_rank
     if shape.vocab is not None and shape.positions is not None:
-        yield bound("ub_fill", V=shape.vocab, N=shape.positions)
+        yield bound("ub_fill", vocab=shape.vocab, positions=shape.positions)
     if shape.causal:
         yield _causal_upper_bound(shape)
         return
+    network = {"depth": L, "width": d, "heads": shape.heads}
     if not shape.residual:
-        d_a = {} if shape.head_dim is None else {"d_a": shape.head_dim}
-        yield bound("ub_thm1", L=L, d_x=d, H=shape.heads, **d_a)
+        yield bound("ub_thm1", **network, head_dim=shape.head_dim)
     yield from _statistics_upper_bounds(shape)
-    yield bound("ub_residual_thm4" if shape.residual else "ub_thm2", L=L, d_x=d)
+    yield bound("ub_residual_thm4" if shape.residual else "ub_thm2", depth=L, width=d)
     if shape.is_rank_limited or shape.vocab is not None:
-        yield bound("ub_vocab_statement", L=L, r=r, r_e=r_e)
-        yield bound("ub_vocab_proof", L=L, r=r, r_e=r_e)
+        ranks = {"embedding_rank": r, "position_rank": shape.position_rank}
+        yield bound("ub_vocab_statement", depth=L, **ranks)
+        yield bound("ub_vocab_proof", depth=L, **ranks)
     elif d < 3**L and not shape.residual:
-        yield bound("ub_thm2_closed", L=L, d_x=d)
+        yield bound("ub_thm2_closed", depth=L, width=d)
     if shape.residual and shape.heads <= d:
-        network = {"L": L, "d_x": d, "H": shape.heads}
         yield bound("ub_residual_doubled", **network)
         forms = ("recursion", "product_corrected", "product_paper", "closed_paper")
         for form in forms if shape.positions is not None else ():
-            yield bound(f"ub_residual_{form}", **network, N=shape.positions)
+            yield bound(f"ub_residual_{form}", **network, positions=shape.positions)
 
 
 def _statistics_upper_bounds(shape: Shape) -> Iterator[Bound]:
     """ub_stat of the dimensions the inputs can use; positions widen a low rank again."""
-    L, d, r, r_e = shape.depth, shape.width, shape.embedding_rank, shape.position_rank
+    L, r, r_e = shape.depth, shape.embedding_rank, shape.position_rank
     used = r
     if shape.is_rank_limited and r_e > 0:
-        yield bound("ub_stat_pos", L=L, r=r, r_e=r_e)
-        used = d
-    yield bound("ub_stat", L=L, d_x=used)
+        yield bound("ub_stat_pos", depth=L, embedding_rank=r, position_rank=r_e)
+        used = shape.width
+    yield bound("ub_stat", depth=L, width=used)
     if shape.vocab is not None and r_e == 0:
-        yield _worst_split(shape, "ub_stat_vocab", L=L, V=shape.vocab, r=r)
+        yield _worst_split(shape, "ub_stat_vocab", vocab=shape.vocab, embedding_rank=r)
     elif shape.positions is not None and shape.positions // 2 < used:
         with suppress(ValueError):  # a sum too long for this depth: ub_stat stands
-            yield _worst_split(shape, "ub_stat_N", L=L, d_x=used)
+            yield _worst_split(shape, "ub_stat_N", width=used)
     if L == 3 and shape.heads == 1 and not shape.residual:
-        yield bound("ub_stat_one_head_depth3", d_x=used)
+        yield bound("ub_stat_one_head_depth3", width=used)
 
 
 def _causal_upper_bound(shape: Shape) -> Bound:
     """The best for these segments; tokens are also vectors, and positions add to their rank."""
-    given: dict[str, object] = {"L": shape.depth, "d_x": shape.width, "H": shape.heads}
-    given |= {"d_a": shape.head_dim, "r": shape.reached_rank, "residual": shape.residual}
-    name = "ub_causal_segments"
-    if len(shape.segments) == 2:
-        name, ((_, before), (_, after)) = "ub_causal_prefix", shape.segments
-        given |= {"n_A": before, "n_B": after}
-    else:
-        given["segments"] = list(shape.segments)
+    name, given = "ub_causal_prefix", asdict(shape.masked)
+    if len(shape.segments) > 2:
+        name, given["segments"] = "ub_causal_segments", shape.segments
+        del given["prefix"], given["continuation"]
     vocabs = {None, None if shape.position_rank else shape.vocab}
-    found = [bound(name, **given, V=vocab) for vocab in vocabs]
+    found = [bound(name, **given | {"vocab": vocab}) for vocab in vocabs]
     return min(found, key=lambda found: found.log3)
 
 
 def _worst_split(shape: Shape, name: str, **inputs: int) -> Bound:
     """The bound for a balanced partition; of an odd length the output may have either side."""
-    if shape.positions is None:
+    inputs["depth"], N = shape.depth, shape.positions
+    if N is None:
         return bound(name, **inputs)
-    N, half = shape.positions, shape.positions // 2
-    found = [bound(name, n_P=n, n_Q=N - n, **inputs) for n in {half, N - half}]
+    found = [bound(name, inside=n, outside=N - n, **inputs) for n in {N // 2, N - N // 2}]
     return max(found, key=lambda found: found.log3)
 
 

@@ -6,8 +6,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal
 
-from archfit.spec.errors import InvalidValue, refusal, refuse_if
-from archfit.theory.catalogue import CAUSAL_NETWORK, ENTRIES, NETWORK, Status, as_segments, quantity
+from archfit.spec.errors import refusal, refuse_if
+from archfit.theory.catalogue import CAUSAL_NETWORK, ENTRIES, NETWORK, Status, as_segments
 from archfit.theory.causal_bounds import PrefixNetwork, Segment
 from archfit.theory.inputs import check_heads_fit, check_sizes
 from archfit.theory.reals import digits, log3
@@ -125,24 +125,20 @@ class Bound:
 def bound(name: str, **inputs: Any) -> Bound:
     """The bound `name`: exact where that can be shown, by its logarithm otherwise."""
     logarithms = (f"{name}_log3", f"{name}_simple_log3", name)
-    try:
-        found = quantity(next(known for known in logarithms if known in ENTRIES), **inputs)
-    except InvalidValue as problem:  # a shape has words for what the papers have letters for
-        raise InvalidValue(*problem.args) from problem
-    if name in ENTRIES and isinstance(found.value, Decimal):
-        widths = (inputs.get(letter) or 0 for letter in ("d_x", "r", "r_e"))
+    entry = next(ENTRIES[known] for known in logarithms if known in ENTRIES)
+    value: int | Fraction | Decimal = entry.value(**inputs)
+    if name in ENTRIES and isinstance(value, Decimal):
+        widths = (inputs.get(word) or 0 for word in ("width", "embedding_rank", "position_rank"))
         is_long_fraction = name in _FRACTIONS and max(widths) > _WIDEST_FRACTION
-        if found.value < EXACT_LOG3_SHOWN and not is_long_fraction:
+        if value < EXACT_LOG3_SHOWN and not is_long_fraction:
             with suppress(ValueError):  # sums of integers that take too long
-                found = quantity(name, **inputs)
-    value = found.value
-    assert isinstance(value, int | Fraction | Decimal)
+                value, entry = ENTRIES[name].value(**inputs), ENTRIES[name]
     return Bound(
-        id=found.name.removesuffix("_log3"),
+        id=entry.name.removesuffix("_log3"),
         side="upper" if name.startswith("ub_") else "lower",
         log3=value if isinstance(value, Decimal) else digits(lambda: log3(value)),
         exact=None if isinstance(value, Decimal) else value,
-        status=found.status,
-        status_line=found.status_line,
-        source=found.source,
+        status=entry.status,
+        status_line=entry.status_line,
+        source=entry.row["source"],
     )
