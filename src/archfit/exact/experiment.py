@@ -94,11 +94,12 @@ class Experiment:
 
     @property
     def multiplications(self) -> int:
-        """How many products of residues the output of one pair takes without a mask."""
+        """Products of residues for a pair; under a mask, for all positions after the first run."""
         d = self.width
         layer = 2 * d**3 + d * symmetric_entries(d)
         layer += d * d * symmetric_entries(d) // 5  # a product by BLAS
-        return d * d + (self.depth - 1) * layer
+        seen = sum(length or 0 for _, length in self.segments[1:]) if self.causal else 1
+        return (d * d + (self.depth - 1) * layer) * max(1, seen)
 
     @property
     def is_homogeneous(self) -> bool:
