@@ -165,16 +165,9 @@ def _upper_bounds(experiment: Experiment) -> Iterator[SupportsInt]:
     elif not r_e or r == d:
         yield statistics.statistics_upper_bound(L, r)
         with suppress(ValueError):  # a sum too long for this depth: the other stands
-            yield sum(_unmasked_degree_bounds(experiment))
+            yield sum(degree_bounds(experiment))
     else:
         yield statistics.statistics_upper_bound_positions(L, r, r_e)
-
-
-def _unmasked_degree_bounds(experiment: Experiment) -> tuple[int, ...]:
-    depth, rank, partition = experiment.depth, experiment.rank, experiment.partition
-    sides = len(partition.inside), len(partition.outside)
-    one_head = experiment.heads == 1 and not experiment.residual
-    return statistics.degree_upper_bounds(depth, rank, *sides, one_head=one_head)
 
 
 def _causal_upper_bounds(experiment: Experiment) -> Iterator[SupportsInt]:
@@ -207,10 +200,14 @@ def _prefixed(experiment: Experiment, vocab: int | None = None) -> PrefixNetwork
 
 def degree_bounds(experiment: Experiment) -> tuple[int, ...]:
     """Bounds on the parts of a homogeneous output, by half its degree inside."""
-    if not experiment.causal:
-        return _unmasked_degree_bounds(experiment)
-    outside, inside = causal.side_series(_segmented(experiment))
-    return tuple(map(min, reversed(outside), inside))
+    if experiment.causal:
+        outside, inside = causal.side_series(_segmented(experiment))
+        return tuple(map(min, reversed(outside), inside))
+    sides = len(experiment.partition.inside), len(experiment.partition.outside)
+    one_head = experiment.heads == 1 and not experiment.residual
+    return statistics.degree_upper_bounds(
+        experiment.depth, experiment.rank, *sides, one_head=one_head
+    )
 
 
 def lower_bound(experiment: Experiment) -> int | None:
