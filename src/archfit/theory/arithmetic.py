@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from archfit.spec.errors import refuse_if
-from archfit.theory import lazy_flint as flint
 from archfit.theory.inputs import catalogued, certified
-from archfit.theory.reals import Ball, ln_multiset, log3, log3_from_ln
+from archfit.theory.reals import Ball, flint, ln_multiset, log3, log3_from_ln
 
 EXACT_DIGITS = 10**6  # longer integers help nobody; their logarithms do
 _FLINT_FROM = 2000  # factors; below, math.comb is as fast and needs no library

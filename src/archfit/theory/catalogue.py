@@ -20,8 +20,8 @@ from typing import Any, Literal, TypeAlias, cast
 from archfit.spec.errors import InvalidValue, refusal, refuse_if
 from archfit.spec.packed import packed_table
 from archfit.theory import causal_bounds, witness_formula
-from archfit.theory import lazy_flint as flint
 from archfit.theory.inputs import ALIASES, INPUTS, LETTERS, Kind, Reader, check_sizes
+from archfit.theory.reals import flint
 
 Status: TypeAlias = Literal["proved", "derived", "disputed"]
 Number: TypeAlias = int | Fraction | Decimal

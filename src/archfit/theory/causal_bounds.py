@@ -19,10 +19,9 @@ from typing import Literal
 
 from archfit.spec.errors import refuse_if
 from archfit.spec.search import bisect_rising, first_whole
-from archfit.theory import lazy_flint as flint
 from archfit.theory.arithmetic import interaction_count, multiset, power, symmetric_entries
 from archfit.theory.inputs import catalogued, certified, check_heads_fit
-from archfit.theory.reals import Ball, ln, ln_multiset, log3_from_ln
+from archfit.theory.reals import Ball, flint, ln, ln_multiset, log3_from_ln
 
 Series = list[int]
 Segment = tuple[Literal["A", "B"], int | None]  # a side, and positions of it; None: any number

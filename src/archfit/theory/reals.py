@@ -1,16 +1,29 @@
 """Reals whose every printed digit is proved, by the ball arithmetic of python-flint.
 
 A ball is an interval that certainly holds the number. A formula is written once, on balls; `digits`
-evaluates it with more and more bits until all numbers in the ball round to the same decimals.
+evaluates it with more and more bits until all numbers in the ball round to the same decimals. What
+counts integers alone takes `flint` from here, too, and loads the library where it first uses it.
 """
 
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import TypeAlias
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from archfit.spec.errors import refusal
-from archfit.theory import lazy_flint as flint
+
+if TYPE_CHECKING:
+    import flint as flint
+else:
+
+    class LateFlint:
+        """python-flint, loaded when something of it is first used."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(import_module("flint"), name)
+
+    flint = LateFlint()
 
 Ball: TypeAlias = "flint.arb"
 

@@ -21,7 +21,6 @@ from fractions import Fraction
 
 from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.search import first_whole
-from archfit.theory import lazy_flint as flint
 from archfit.theory.arithmetic import (
     Product,
     TooManyDigitsError,
@@ -30,7 +29,7 @@ from archfit.theory.arithmetic import (
     symmetric_entries,
 )
 from archfit.theory.inputs import catalogued, factored
-from archfit.theory.reals import Ball, ln, ln_multiset, log3_from_ln
+from archfit.theory.reals import Ball, flint, ln, ln_multiset, log3_from_ln
 
 _MOST_FACTORS = 20_000_000  # of Weyl products: seconds
 _WIDEST_LIMITED_BY_Q = 12  # up to here d multiset(m, 6) >= multiset(m, 7)

@@ -6,10 +6,9 @@ from fractions import Fraction
 
 from archfit.spec.errors import check_choice, refuse_if
 from archfit.theory import continuous_bounds as continuous
-from archfit.theory import lazy_flint as flint
 from archfit.theory.arithmetic import Product, interaction_count
 from archfit.theory.inputs import catalogued, certified, check_heads_fit
-from archfit.theory.reals import Ball, digits, ln, ln_multiset, log3, log3_from_ln
+from archfit.theory.reals import Ball, digits, flint, ln, ln_multiset, log3, log3_from_ln
 from archfit.theory.statistics_bounds import Split, statistics_upper_bound
 
 _LOWER: dict[str, Callable[[int, int, int], Ball]] = {

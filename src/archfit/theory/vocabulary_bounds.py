@@ -13,10 +13,10 @@ from fractions import Fraction
 from itertools import combinations_with_replacement, count
 
 from archfit.spec.errors import refusal, refuse_if
-from archfit.theory import lazy_flint as flint
 from archfit.theory.arithmetic import Product, multiset
 from archfit.theory.continuous_bounds import doubled_degree
 from archfit.theory.inputs import catalogued, check_heads_fit, check_sizes, factored
+from archfit.theory.reals import flint
 
 _DEEPEST_SEARCH = 6  # degree 81
 _MOST_MONOMIALS = 250  # exact elimination beyond this takes minutes

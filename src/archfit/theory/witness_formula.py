@@ -21,11 +21,10 @@ from functools import lru_cache
 from itertools import combinations_with_replacement, count
 
 from archfit.spec.errors import refusal, refuse_if
-from archfit.theory import lazy_flint as flint
 from archfit.theory.arithmetic import EXACT_DIGITS, Product, TooManyDigitsError, power
 from archfit.theory.causal_bounds import PrefixNetwork
 from archfit.theory.inputs import catalogued, certified, check_heads_fit, factored
-from archfit.theory.reals import Ball, ln, log3_from_ln
+from archfit.theory.reals import Ball, flint, ln, log3_from_ln
 
 Pair = tuple[int, int]
 Layer = Sequence[Pair]  # one pair (p, q) for each head
