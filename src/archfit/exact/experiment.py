@@ -39,8 +39,7 @@ class Partition:
 def divided(positions: int, side: Sequence[int], output: int) -> Partition:
     """Positions divided into `side` and the rest, the output in either."""
     refuse_if(positions < 2, "indivisible", positions)
-    is_over = positions > MOST_POSITIONS
-    refuse_if(is_over, "too-many-positions", positions, most=MOST_POSITIONS)
+    refuse_if(positions > MOST_POSITIONS, "too-many-positions", positions, most=MOST_POSITIONS)
     last, rest = positions - 1, tuple(place for place in range(positions) if place not in side)
     refuse_if(not 0 <= output <= last, "no-such-output", at=output, last=last)
     inside, outside = (tuple(side), rest) if output in side else (rest, tuple(side))

@@ -211,8 +211,7 @@ def _long_vocabulary(request: WitnessRequest, prime: int) -> Witness:
     needed = vocabulary.positions_needed(request.depth, request.heads, r)
     shape = request.shape(needed)
     shape.check_run()
-    is_short = shape.positions < needed
-    refuse_if(is_short, "too-short-to-spell", shape.positions, needed=needed)
+    refuse_if(shape.positions < needed, "too-short-to-spell", shape.positions, needed=needed)
     vocab = _checked_vocab(request.vocab, 2 * d + 1)
     degree = continuous.doubled_degree(shape.depth)
     points = np.array(vocabulary.smallest_full_rank_sphere(d, degree))

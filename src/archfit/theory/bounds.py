@@ -8,7 +8,6 @@ from typing import Literal
 
 from archfit.theory import statistics_bounds as statistics
 from archfit.theory import vocabulary_bounds as vocabulary
-from archfit.theory.arithmetic import symmetric_entries
 from archfit.theory.causal_bounds import seen_statistics
 from archfit.theory.reals import digits, log3
 from archfit.theory.shape import Bound, Shape, bound
@@ -233,12 +232,9 @@ def _saturation(shape: Shape, upper: Bound) -> Decimal:
         growth = Decimal(max(1, seen_statistics(shape.masked)[0])) * L**2 / 2
         return upper.log3 / growth
     if shape.vocab is not None and shape.position_rank == 0:
-        slope = statistics.count_variables(shape.vocab, r) - 1
         bound = statistics.statistics_upper_bound_vocabulary(L, shape.vocab, r)
     elif shape.is_rank_limited and shape.position_rank > 0:
-        slope = symmetric_entries(r) + r * shape.position_rank
         bound = statistics.statistics_upper_bound_positions(L, r, shape.position_rank)
     else:
-        slope = symmetric_entries(r)
         bound = statistics.statistics_upper_bound(L, r)
-    return digits(bound.log3) / (max(slope, 1) * L)
+    return digits(bound.log3) / (max(bound.variables - 1, 1) * L)

@@ -30,6 +30,7 @@ Json: TypeAlias = "int | str | bool | list[Json] | dict[str, Json] | None"
 
 ANALYSED = "analysed network (linear attention; no softmax, norm or feed-forward)"
 NETWORK, CAUSAL_NETWORK = f"unmasked {ANALYSED}", f"causal {ANALYSED}"
+NETWORKS = {"none": NETWORK, "causal": CAUSAL_NETWORK, "any": ANALYSED}  # by their mask
 LARGEST_JSON_INTEGER = 2**53
 MOST_DIGITS_READ = 4300  # Python reads no longer integers unless it is told to
 
@@ -58,11 +59,6 @@ class Entry:
         """How far to trust it, in a word."""
         word = self.status_line.partition(" ")[0].rstrip(",")
         return cast("Status", word)
-
-    @property
-    def network(self) -> str:
-        """Which network it speaks of: unmasked, causal, or both."""
-        return {"causal": CAUSAL_NETWORK, "any": ANALYSED}.get(self.row.get("mask", ""), NETWORK)
 
     @property
     def meaning(self) -> str:
@@ -156,7 +152,7 @@ def quantity(name: str, **inputs: object) -> Quantity:
         status="disputed" if is_disputed else entry.status,
         status_line=entry.status_line,
         source=entry.row["source"],
-        network=entry.network,
+        network=NETWORKS[entry.row.get("mask", "none")],
     )
 
 

@@ -259,19 +259,15 @@ def statistics_upper_bound_vocabulary(
     The second moment of one side depends on its token counts alone, whose total is fixed. The
     last two count the ways to fill a side; without n_P and n_Q the bound holds for every N.
     """
+    refuse_if(embedding_rank > vocab, "rank-over-vocabulary", embedding_rank, vocab=vocab)
     fillings = []
     if inside is not None:
         fillings.append(Product(powers=[(vocab, 1)], multisets=[(vocab, inside - 1)]))
     if outside is not None:
         fillings.append(Product(multisets=[(vocab, outside)]))
-    q, C = count_variables(vocab, embedding_rank), interaction_count(depth)
+    # Independent counts are one more than the effective dimension.
+    q, C = min(vocab, symmetric_entries(embedding_rank) + 1), interaction_count(depth)
     return Split(factor=embedding_rank, variables=q, total=C, fillings=tuple(fillings))
-
-
-def count_variables(vocab: int, embedding_rank: int) -> int:
-    """q = min(V, r(r+1)/2 + 1): independent counts, one more than the effective dimension."""
-    refuse_if(embedding_rank > vocab, "rank-over-vocabulary", embedding_rank, vocab=vocab)
-    return min(vocab, symmetric_entries(embedding_rank) + 1)
 
 
 @factored("ub_fill")

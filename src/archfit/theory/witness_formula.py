@@ -155,18 +155,15 @@ def check_plan(depth: int, width: int, heads: int, plan: Plan, entry: int) -> No
             refuse_if(not is_pair, "pair-out-of-range", p=p, q=q, number=number, heads=heads)
 
 
+@lru_cache(maxsize=1024)  # a chart over depth asks for the same ones at every width
 def grow_plan(depth: int, heads: int, *, seed: int) -> tuple[Plan, int]:
     """A plan whose exponents are spread evenly, and its best entry.
 
     In each layer every head takes, of a few random pairs, the one with the largest
     sum log(E + 1). After some layers the best entry repeats itself up to the depth.
     """
-    return _grown_plan(min(depth, _GROWN_LAYERS + 1), heads, seed)
-
-
-@lru_cache(maxsize=1024)  # a chart over depth asks for the same ones at every width
-def _grown_plan(depth: int, heads: int, seed: int) -> tuple[Plan, int]:
-    """The plan of networks up to this depth; deeper ones than are grown all have the last."""
+    if depth > _GROWN_LAYERS + 1:  # deeper networks than are grown all have the last plan
+        return grow_plan(_GROWN_LAYERS + 1, heads, seed=seed)
     chance = random.Random(seed)
     pairs = list(combinations_with_replacement(range(heads), 2))
     index = {pair: at for at, pair in enumerate(pairs)}
