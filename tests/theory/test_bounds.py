@@ -301,10 +301,14 @@ def test_fractions_over_powers_of_a_wide_width_are_not_written_out(
     assert (_listed(depth=1, width=width, heads=1)["ub_thm2"].exact is not None) == is_shown
 
 
+def _filled(positions: int) -> Bound:
+    return bound_of("ub_fill", Shape(depth=1, width=1, heads=1, vocab=3**20, positions=positions))
+
+
 def test_exact_values_end_where_python_stops_reading_integers() -> None:
     """V^(N/2) is shown while its log3 is below 9,000."""
-    shown = bound_of("ub_fill", vocab=3**20, positions=2 * 449)
-    hidden = bound_of("ub_fill", vocab=3**20, positions=2 * 450)
+    shown = _filled(2 * 449)
+    hidden = _filled(2 * 450)
     assert (shown.log3, shown.exact) == (Decimal(8980), 3**8980)
     assert (hidden.log3, hidden.exact) == (Decimal(9000), None)
 

@@ -100,16 +100,15 @@ def _causal_lower_bounds(shape: Shape) -> Iterator[Bound]:
         return
     net = replace(shape.masked, embedding_rank=shape.embedding_rank)
     if len(shape.segments) == 2 and (chains := most_chains(net)):
-        yield bound("lb_causal_chain", depth=shape.depth, chains=chains)
+        yield bound("lb_causal_chain", shape, chains=chains)
     yield from _sphere_lower_bounds(shape, "lb_sphere")
 
 
 def _sphere_lower_bounds(shape: Shape, *names: str) -> Iterator[Bound]:
     """Those by witnesses that need heads of two coordinates."""
-    (h, b), r = shape.blocks, shape.embedding_rank
-    if shape.depth > 1 and b > 1 and r > 1:
-        network = {"depth": shape.depth, "width": h * b, "heads": h, "embedding_rank": r}
-        yield from (bound(name, **network) for name in names)
+    h, b = shape.blocks
+    if shape.depth > 1 and b > 1 and shape.embedding_rank > 1:
+        yield from (bound(name, shape, width=h * b, heads=h) for name in names)
 
 
 def _continuous_lower_bounds(shape: Shape, witness_tries: int) -> Iterator[Bound]:
@@ -117,8 +116,7 @@ def _continuous_lower_bounds(shape: Shape, witness_tries: int) -> Iterator[Bound
     if shape.positions is None or shape.positions >= 2 * shape.width:
         heads = min(shape.heads, r, _WITNESS_HEADS)
         plans = [grow_plan(L, heads, seed=seed) for seed in range(witness_tries)]
-        network = {"depth": L, "width": shape.width, "heads": heads}
-        found = [bound("monomial_witness", plan=plan, entry=at, **network) for plan, at in plans]
+        found = [bound("monomial_witness", shape, heads=heads, plan=p, entry=at) for p, at in plans]
         yield max(found, key=lambda one: one.log3)
     yield from _sphere_lower_bounds(shape, "lb_sphere", "lb_strong")
     if L < 2 or b < 2 or r < 2:
@@ -126,14 +124,14 @@ def _continuous_lower_bounds(shape: Shape, witness_tries: int) -> Iterator[Bound
     if shape.is_rank_limited:
         usable = min(r, h + _halves(shape))
         if usable - h >= 2:
-            yield bound("lb_vocab", depth=L, width=shape.width, heads=h, embedding_rank=usable)
+            yield bound("lb_vocab", shape, heads=h, embedding_rank=usable)
         return
     # The lower bound of Levine et al. and its relaxations, where d_x - H allows them.
     free = h * b - h
     needs = {"lb": 2, "lb_relaxA": 2, "lb_thm1_closed": 2, "lb_relaxB": 4, "lb_thm2_closed": 4}
     for name, least in needs.items():
         if free >= least and (free % 2 == 0 or "closed" not in name):
-            yield bound(name, depth=L, width=h * b, heads=h)
+            yield bound(name, shape, width=h * b, heads=h)
 
 
 def _halves(shape: Shape) -> int:
@@ -155,73 +153,67 @@ def _vocabulary_lower_bounds(shape: Shape, vocab: int) -> Iterator[Bound]:
         # The tokens that lemma 6 asks for are written out only where they are not astronomic.
         rows = digits(vocabulary.vocabulary_lower_bound(L, d, h, r).log3)
         if rows <= _LARGEST_VOCAB_LOG3 and vocab >= vocabulary.vocabulary_needed(L, d, h, r):
-            yield bound("lb_vocab", depth=L, width=d, heads=h, embedding_rank=r)
+            yield bound("lb_vocab", shape, heads=h, embedding_rank=r)
     r, N = min(shape.embedding_rank, h + 1 + _halves(shape)), shape.positions
     with suppress(ValueError):  # the search of lemma 7 is too long: we claim nothing
         if r - h >= 3 and (N is None or vocabulary.positions_needed(L, h, r) <= N):
-            yield bound("lb_vocab_long", depth=L, heads=h, embedding_rank=r)
+            yield bound("lb_vocab_long", shape, heads=h, embedding_rank=r)
 
 
 def upper_bounds(shape: Shape) -> Iterator[Bound]:
     """Every upper bound that speaks of the shape, the disputed ones among them."""
-    L, d, r = shape.depth, shape.width, shape.embedding_rank
     if shape.vocab is not None and shape.positions is not None:
-        yield bound("ub_fill", vocab=shape.vocab, positions=shape.positions)
+        yield bound("ub_fill", shape)
     if shape.causal:
         yield _causal_upper_bound(shape)
         return
-    network = {"depth": L, "width": d, "heads": shape.heads}
     if not shape.residual:
-        yield bound("ub_thm1", **network, head_dim=shape.head_dim)
+        yield bound("ub_thm1", shape)
     yield from _statistics_upper_bounds(shape)
-    yield bound("ub_residual_thm4" if shape.residual else "ub_thm2", depth=L, width=d)
+    yield bound("ub_residual_thm4" if shape.residual else "ub_thm2", shape)
     if shape.is_rank_limited or shape.vocab is not None:
-        ranks = {"embedding_rank": r, "position_rank": shape.position_rank}
-        yield bound("ub_vocab_statement", depth=L, **ranks)
-        yield bound("ub_vocab_proof", depth=L, **ranks)
-    elif d < 3**L and not shape.residual:
-        yield bound("ub_thm2_closed", depth=L, width=d)
-    if shape.residual and shape.heads <= d:
-        yield bound("ub_residual_doubled", **network)
+        yield bound("ub_vocab_statement", shape)
+        yield bound("ub_vocab_proof", shape)
+    elif shape.width < 3**shape.depth and not shape.residual:
+        yield bound("ub_thm2_closed", shape)
+    if shape.residual and shape.heads <= shape.width:
+        yield bound("ub_residual_doubled", shape)
         forms = ("recursion", "product_corrected", "product_paper", "closed_paper")
         for form in forms if shape.positions is not None else ():
-            yield bound(f"ub_residual_{form}", **network, positions=shape.positions)
+            yield bound(f"ub_residual_{form}", shape)
 
 
 def _statistics_upper_bounds(shape: Shape) -> Iterator[Bound]:
     """ub_stat of the dimensions the inputs can use; positions widen a low rank again."""
-    L, r, r_e = shape.depth, shape.embedding_rank, shape.position_rank
-    used = r
-    if shape.is_rank_limited and r_e > 0:
-        yield bound("ub_stat_pos", depth=L, embedding_rank=r, position_rank=r_e)
+    used = shape.embedding_rank
+    if shape.is_rank_limited and shape.position_rank > 0:
+        yield bound("ub_stat_pos", shape)
         used = shape.width
-    yield bound("ub_stat", depth=L, width=used)
-    if shape.vocab is not None and r_e == 0:
-        yield _worst_split(shape, "ub_stat_vocab", vocab=shape.vocab, embedding_rank=r)
+    yield bound("ub_stat", shape, width=used)
+    if shape.vocab is not None and shape.position_rank == 0:
+        yield _worst_split("ub_stat_vocab", shape)
     elif shape.positions is not None and shape.positions // 2 < used:
         with suppress(ValueError):  # a sum too long for this depth: ub_stat stands
-            yield _worst_split(shape, "ub_stat_N", width=used)
-    if L == 3 and shape.heads == 1 and not shape.residual:
-        yield bound("ub_stat_one_head_depth3", width=used)
+            yield _worst_split("ub_stat_N", shape, width=used)
+    if shape.depth == 3 and shape.heads == 1 and not shape.residual:
+        yield bound("ub_stat_one_head_depth3", shape, width=used)
 
 
 def _causal_upper_bound(shape: Shape) -> Bound:
     """The best for these segments; tokens are also vectors, and positions add to their rank."""
-    name, given = "ub_causal_prefix", asdict(shape.masked)
-    if len(shape.segments) > 2:
-        name, given["segments"] = "ub_causal_segments", shape.segments
-        del given["prefix"], given["continuation"]
+    name = "ub_causal_prefix" if len(shape.segments) == 2 else "ub_causal_segments"
+    given = asdict(shape.masked) | {"segments": shape.segments}
     vocabs = {None, None if shape.position_rank else shape.vocab}
-    found = [bound(name, **given | {"vocab": vocab}) for vocab in vocabs]
+    found = [bound(name, shape, **given | {"vocab": vocab}) for vocab in vocabs]
     return min(found, key=lambda found: found.log3)
 
 
-def _worst_split(shape: Shape, name: str, **inputs: int) -> Bound:
+def _worst_split(name: str, shape: Shape, **others: int) -> Bound:
     """The bound for a balanced partition; of an odd length the output may have either side."""
-    inputs["depth"], N = shape.depth, shape.positions
-    if N is None:
-        return bound(name, **inputs)
-    found = [bound(name, inside=n, outside=N - n, **inputs) for n in {N // 2, N - N // 2}]
+    sides: list[dict[str, int]] = [{}]
+    if (N := shape.positions) is not None:
+        sides = [{"inside": n, "outside": N - n} for n in {N // 2, N - N // 2}]
+    found = [bound(name, shape, **others, **side) for side in sides]
     return max(found, key=lambda found: found.log3)
 
 

@@ -122,10 +122,15 @@ class Bound:
     source: str
 
 
-def bound(name: str, **inputs: Any) -> Bound:
-    """The bound `name`: exact where that can be shown, by its logarithm otherwise."""
+def bound(name: str, shape: Shape, **others: Any) -> Bound:
+    """The bound `name` of a shape: exact where that can be shown, by its logarithm otherwise.
+
+    It takes the sizes of the shape, or `others` in their place.
+    """
     logarithms = (f"{name}_log3", f"{name}_simple_log3", name)
     entry = next(ENTRIES[known] for known in logarithms if known in ENTRIES)
+    sizes = asdict(shape) | {"embedding_rank": shape.embedding_rank} | others
+    inputs = {word: sizes[word] for word in entry.parameters if word in sizes}
     value: int | Fraction | Decimal = entry.value(**inputs)
     if name in ENTRIES and isinstance(value, Decimal):
         widths = (inputs.get(word) or 0 for word in ("width", "embedding_rank", "position_rank"))
