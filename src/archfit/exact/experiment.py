@@ -13,7 +13,7 @@ from archfit.theory import causal_bounds as causal
 from archfit.theory import statistics_bounds as statistics
 from archfit.theory.arithmetic import interaction_count, symmetric_entries
 from archfit.theory.bounds import bounds_report
-from archfit.theory.causal_bounds import PrefixNetwork, Segment, SegmentedNetwork
+from archfit.theory.causal_bounds import Segment, SegmentedNetwork
 from archfit.theory.continuous_bounds import every_depth_upper_bound, sphere_lower_bound
 from archfit.theory.shape import Shape
 from archfit.theory.witness_formula import causal_chain_lower_bound, most_chains
@@ -178,7 +178,7 @@ def _causal_upper_bounds(experiment: Experiment) -> Iterator[SupportsInt]:
     for tokens in {None, None if experiment.position_rank else vocab}:
         yield causal.causal_segments_upper_bound(_segmented(experiment, tokens))
         if len(segments) == 2:
-            yield causal.causal_prefix_upper_bound(_prefixed(experiment, tokens))
+            yield causal.causal_prefix_upper_bound(_segmented(experiment, tokens))
     if vocab is not None:
         seen = [sum(n or 0 for side, n in segments if side == name) for name in "AB"]
         yield vocab ** min(*seen, 64)
@@ -189,12 +189,6 @@ def _segmented(experiment: Experiment, vocab: int | None = None) -> SegmentedNet
     rank = experiment.rank + experiment.position_rank
     sizes = experiment.sizes | {"embedding_rank": rank, "residual": experiment.residual}
     return SegmentedNetwork(**sizes, vocab=vocab, segments=experiment.segments)
-
-
-def _prefixed(experiment: Experiment, vocab: int | None = None) -> PrefixNetwork:
-    sizes = dict(vars(_segmented(experiment, vocab)))
-    (_, before), (_, after) = sizes.pop("segments")
-    return PrefixNetwork(**sizes, prefix=before, continuation=after)
 
 
 def degree_bounds(experiment: Experiment) -> tuple[int, ...]:
@@ -228,7 +222,7 @@ def _lower_bounds(experiment: Experiment) -> Iterator[SupportsInt]:
         if b > 1 and rank > 1:
             yield sphere_lower_bound(depth, h * b, h, rank)
         has_prefix = experiment.causal and len(segments) == 2
-        net = replace(_prefixed(experiment), embedding_rank=rank) if has_prefix else None
+        net = replace(_segmented(experiment), embedding_rank=rank) if has_prefix else None
         if net is not None and (chains := most_chains(net)):
             yield causal_chain_lower_bound(depth, chains)
     has_halves = not experiment.causal and len(experiment.partition.inside) == half

@@ -201,8 +201,9 @@ def _statistics_upper_bounds(shape: Shape) -> Iterator[Bound]:
 
 def _causal_upper_bound(shape: Shape) -> Bound:
     """The best for these segments; tokens are also vectors, and positions add to their rank."""
-    name = "ub_causal_prefix" if len(shape.segments) == 2 else "ub_causal_segments"
-    given = asdict(shape.masked) | {"segments": shape.segments}
+    given = asdict(shape.masked)
+    (_, given["prefix"]), *others, (_, given["continuation"]) = shape.segments
+    name = "ub_causal_segments" if others else "ub_causal_prefix"
     vocabs = {None, None if shape.position_rank else shape.vocab}
     found = [bound(name, shape, **given | {"vocab": vocab}) for vocab in vocabs]
     return min(found, key=lambda found: found.log3)

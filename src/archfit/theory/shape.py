@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from archfit.spec.errors import refusal, refuse_if
 from archfit.theory.catalogue import CAUSAL_NETWORK, ENTRIES, NETWORK, Status, as_segments
-from archfit.theory.causal_bounds import PrefixNetwork, Segment
+from archfit.theory.causal_bounds import Segment, SegmentedNetwork
 from archfit.theory.inputs import check_heads_fit, check_sizes
 from archfit.theory.reals import digits, log3
 
@@ -72,11 +72,6 @@ class Shape:
         return min(limit for limit in limits if limit is not None)
 
     @property
-    def reached_rank(self) -> int:
-        """Dimensions that inputs and positions reach together."""
-        return min(self.width, self.embedding_rank + self.position_rank)
-
-    @property
     def network(self) -> str:
         """What is analysed, in words."""
         return CAUSAL_NETWORK if self.causal else NETWORK
@@ -100,13 +95,11 @@ class Shape:
         return max(options, key=lambda option: option[0] * (option[1] - 1))
 
     @property
-    def masked(self) -> PrefixNetwork:
-        """The network of vectors under a mask, for what is asked of a prefix."""
-        (_, before), *_, (_, after) = self.segments
-        names = ("depth", "width", "heads", "head_dim", "residual")
+    def masked(self) -> SegmentedNetwork:
+        """The network of vectors under a mask; positions add to the rank of its inputs."""
+        names = ("depth", "width", "heads", "head_dim", "residual", "segments")
         same = {name: getattr(self, name) for name in names}
-        rank = self.reached_rank
-        return PrefixNetwork(**same, embedding_rank=rank, prefix=before, continuation=after)
+        return SegmentedNetwork(**same, embedding_rank=self.embedding_rank + self.position_rank)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -22,7 +22,7 @@ from itertools import combinations_with_replacement, count
 
 from archfit.spec.errors import refusal, refuse_if
 from archfit.theory.arithmetic import EXACT_DIGITS, Product, TooManyDigitsError, power
-from archfit.theory.causal_bounds import PrefixNetwork
+from archfit.theory.causal_bounds import Divided
 from archfit.theory.inputs import catalogued, certified, check_heads_fit, factored
 from archfit.theory.reals import Ball, flint, ln, log3_from_ln
 
@@ -69,10 +69,10 @@ def chain_layers(depth: int, chains: int) -> int:
     return depth - joining
 
 
-def most_chains(net: PrefixNetwork) -> int:
+def most_chains(net: Divided) -> int:
     """The number of chains with the largest bound that fits a network; 0 if none does."""
     room = min((min(net.width, net.heads) - 1) // 4, (net.rank - 1) // 2)
-    n_A, n_B = (net.depth if n is None else n for n in (net.prefix, net.continuation))
+    n_A, n_B = (net.depth if n is None else n for _, n in net.segments)
     best, found = 0.0, 0
     # As many joining layers leave the same L', where the bound grows with g: the largest is tried.
     for g in {min(room, 3**joining) for joining in range(net.depth - 1)}:
