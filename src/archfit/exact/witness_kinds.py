@@ -11,6 +11,7 @@ Source: Wies et al. 2021, lemmas 5 to 8, with their indices corrected.
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from archfit.exact.prime_field import (
     check_witness_prime,
     root_of_minus_one,
 )
-from archfit.exact.witness import Witness
+from archfit.exact.witness import Promise, Witness
 from archfit.exact.witness_network import MOST_ROWS, NetworkShape
 from archfit.spec import lazy_numpy as np
 from archfit.spec.errors import check_at_least, check_choice, refusal, refuse_if
@@ -118,7 +119,8 @@ def _sphere(request: WitnessRequest, prime: int) -> Witness:
     sides = [weights.side(shape, weights.templates(shape, vectors, free)) for vectors in drawn]
     network = weights.simplified_network(shape, prime, share=False)
     formula = f"a polynomial of degree 3^{shape.depth - 2} in |a|^2, <a, b>, |b|^2"
-    promise = promises.PowersOfNorms(formula=formula, depth=shape.depth, free=free, causal=causal)
+    outputs = partial(promises.powers_of_norms, shape.depth, free, causal, prime)
+    promise = Promise(formula=formula, outputs=outputs)
     more: dict[str, Any] = {"sizes": {"causal": causal}, "causal": causal}
     return _witness(request, shape, prime, bound, sides, network=network, promise=promise, **more)
 
@@ -147,11 +149,9 @@ def _chain(request: WitnessRequest, prime: int) -> Witness:
     constants = [0, *(at for k in range(chains) for at in (3 + 4 * k, 4 + 4 * k))]
     outside[:, constants, -1] = 1
     formula = f"the product of {chains} x prod_l (t_l + b_l)^(2^({layers - 2} - l))"
-    parts: dict[str, Any] = {
-        "network": weights.chain_network(shape, chains),
-        "promise": promises.ChainProduct(formula=formula, chains=chains, layers=layers),
-        "sizes": {"chains": chains},
-    }
+    outputs = partial(promises.chain_product, chains, layers, prime)
+    parts: dict[str, Any] = {"promise": Promise(formula=formula, outputs=outputs)}
+    parts |= {"network": weights.chain_network(shape, chains), "sizes": {"chains": chains}}
     return _witness(request, shape, prime, bound, [inside, outside], entry=3, causal=True, **parts)
 
 
@@ -255,8 +255,9 @@ def _monomial(request: WitnessRequest, prime: int) -> Witness:
     fits = wanted <= MOST_ROWS and work <= promises.MOST_MULTIPLICATIONS
     size = (wanted if fits else FEW_SAMPLES, shape.width, shape.side)
     sides = [np.random.default_rng(seed).integers(0, prime, size) for seed in (1, 2)]
-    exponents = tuple(tuple(explicit.final_exponents(*sizes, plan, h)) for h in range(shape.heads))
-    promise = promises.MomentMonomial(formula="x_h prod S_ab^E_ab, S = X X^T", exponents=exponents)
+    exponents = [explicit.final_exponents(*sizes, plan, head) for head in range(shape.heads)]
+    outputs = partial(promises.moment_monomials, exponents, prime)
+    promise = Promise(formula="x_h prod S_ab^E_ab, S = X X^T", outputs=outputs)
     more: dict[str, Any] = {"sizes": {"plan": plan, "entry": entry}, "entry": entry}
     network = weights.monomial_network(shape, plan)
     more |= {"network": network, "promise": promise}
@@ -343,7 +344,7 @@ def _witness(
     if vectors is not None:
         has_halves = request.kind != "simplified"
         network = weights.base_network if has_halves else weights.simplified_network
-        promise = promises.promised_power(shape, vectors, prime, has_halves=has_halves)
+        promise = promises.inner_product_power(shape, vectors, prime, has_halves=has_halves)
         more |= {"network": network(shape, prime), "promise": promise}
     more["inputs"] = asdict(shape) | more.pop("sizes", {})
     more |= {"kind": request.kind, "bound_id": KINDS[request.kind].bound_id, "bound": bound}
