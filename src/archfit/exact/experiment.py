@@ -101,11 +101,6 @@ class Experiment:
         return (d * d + (self.depth - 1) * layer) * max(1, seen)
 
     @property
-    def is_homogeneous(self) -> bool:
-        """Whether the matrix splits by degree."""
-        return not self.residual and not self.position_rank and self.vocab is None
-
-    @property
     def has_order(self) -> bool:
         """Whether it matters which position holds what."""
         return self.causal or self.position_rank > 0
@@ -176,9 +171,10 @@ def _causal_upper_bounds(experiment: Experiment) -> Iterator[SupportsInt]:
         yield 1
         return
     for tokens in {None, None if experiment.position_rank else vocab}:
-        yield causal.causal_segments_upper_bound(_segmented(experiment, tokens))
+        net = _segmented(experiment, tokens)
+        yield causal.causal_segments_upper_bound(net)
         if len(segments) == 2:
-            yield causal.causal_prefix_upper_bound(_segmented(experiment, tokens))
+            yield causal.causal_prefix_upper_bound(net)
     if vocab is not None:
         seen = [sum(n or 0 for side, n in segments if side == name) for name in "AB"]
         yield vocab ** min(*seen, 64)

@@ -146,7 +146,8 @@ def _trial(
 
 def part_sizes(experiment: Experiment, samples: int) -> tuple[int, ...]:
     """Samples of the parts by degree, where measuring them takes less than the whole; else ()."""
-    if not experiment.is_homogeneous or samples <= WORTH_SPLITTING:
+    mixes_degrees = experiment.residual or experiment.position_rank or experiment.vocab is not None
+    if mixes_degrees or samples <= WORTH_SPLITTING:
         return ()
     sizes = tuple(min(bound + MARGIN, samples) for bound in experiments.degree_bounds(experiment))
     evaluation = MULTIPLICATION * experiment.multiplications
