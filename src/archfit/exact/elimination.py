@@ -8,7 +8,7 @@ halves are treated the same way, down to a few columns. One algorithm for numpy 
 
 from dataclasses import dataclass
 
-from archfit.exact.prime_field import Array, Arrays, PrimeField
+from archfit.exact.prime_field import Array, Arrays, PrimeField, Residues
 from archfit.spec import lazy_numpy as np
 
 NARROW = 8  # columns that are eliminated one by one
@@ -42,6 +42,12 @@ def modular_rank(field: PrimeField, matrix: Array) -> int:
             matrix = _without(matrix, found.rows)
         rank += len(found.rows)
     return rank
+
+
+def residue_rank(matrix: Residues, prime: int) -> int:
+    """The rank of a matrix of whole numbers modulo a prime, found on the host."""
+    field = PrimeField(prime=prime, arrays=Arrays())
+    return modular_rank(field, field.reduced(field.arrays.array(matrix)))
 
 
 def modular_inverse(field: PrimeField, matrix: Array) -> Array:

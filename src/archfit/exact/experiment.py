@@ -9,11 +9,10 @@ from itertools import groupby
 from typing import Any, SupportsInt
 
 from archfit.spec.errors import check_at_least, refusal, refuse_if
-from archfit.theory import causal_bounds as causal
+from archfit.theory import causal_bounds as masked
 from archfit.theory import statistics_bounds as statistics
 from archfit.theory.arithmetic import interaction_count, symmetric_entries
 from archfit.theory.bounds import bounds_report
-from archfit.theory.causal_bounds import Segment, SegmentedNetwork
 from archfit.theory.continuous_bounds import every_depth_upper_bound, sphere_lower_bound
 from archfit.theory.shape import Shape
 from archfit.theory.witness_formula import causal_chain_lower_bound, most_chains
@@ -106,7 +105,7 @@ class Experiment:
         return self.causal or self.position_rank > 0
 
     @property
-    def segments(self) -> tuple[Segment, ...]:
+    def segments(self) -> tuple[masked.Segment, ...]:
         """The positions that the output sees, in order, by runs of one side: B is the output's."""
         partition, inside = self.partition, set(self.partition.inside)
         seen = len(inside) + len(partition.outside)
@@ -172,25 +171,25 @@ def _causal_upper_bounds(experiment: Experiment) -> Iterator[SupportsInt]:
         return
     for tokens in {None, None if experiment.position_rank else vocab}:
         net = _segmented(experiment, tokens)
-        yield causal.causal_segments_upper_bound(net)
+        yield masked.causal_segments_upper_bound(net)
         if len(segments) == 2:
-            yield causal.causal_prefix_upper_bound(net)
+            yield masked.causal_prefix_upper_bound(net)
     if vocab is not None:
         seen = [sum(n or 0 for side, n in segments if side == name) for name in "AB"]
         yield vocab ** min(*seen, 64)
 
 
-def _segmented(experiment: Experiment, vocab: int | None = None) -> SegmentedNetwork:
+def _segmented(experiment: Experiment, vocab: int | None = None) -> masked.SegmentedNetwork:
     """The network as the causal bounds take it; positional vectors add to the rank of inputs."""
     rank = experiment.rank + experiment.position_rank
     sizes = experiment.sizes | {"embedding_rank": rank, "residual": experiment.residual}
-    return SegmentedNetwork(**sizes, vocab=vocab, segments=experiment.segments)
+    return masked.SegmentedNetwork(**sizes, vocab=vocab, segments=experiment.segments)
 
 
 def degree_bounds(experiment: Experiment) -> tuple[int, ...]:
     """Bounds on the parts of a homogeneous output, by half its degree inside."""
     if experiment.causal:
-        outside, inside = causal.side_series(_segmented(experiment))
+        outside, inside = masked.side_series(_segmented(experiment))
         return tuple(map(min, reversed(outside), inside))
     sides = len(experiment.partition.inside), len(experiment.partition.outside)
     one_head = experiment.heads == 1 and not experiment.residual

@@ -10,15 +10,8 @@ from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import Literal, TypeAlias
 
-from archfit.exact.elimination import modular_rank
-from archfit.exact.prime_field import (
-    Arrays,
-    PrimeField,
-    Residues,
-    residue_power,
-    residue_product,
-    root_of_minus_one,
-)
+from archfit.exact.elimination import residue_rank
+from archfit.exact.prime_field import Residues, residue_power, residue_product, root_of_minus_one
 from archfit.exact.witness_network import NetworkShape, WitnessNetwork, run
 from archfit.spec import lazy_numpy as np
 from archfit.theory.continuous_bounds import doubled_degree
@@ -182,7 +175,7 @@ def check_witness(witness: Witness) -> WitnessCheck:
     that of the promised values.
     """
     inside, outside, embedding = witness.inside, witness.outside, witness.embedding
-    embedding_rank = None if embedding is None else _rank(embedding, witness.prime)
+    embedding_rank = None if embedding is None else residue_rank(embedding, witness.prime)
     pairs, extent = _pairs(len(inside), len(outside), witness)
     outputs = np.zeros((len(inside), len(outside)), dtype=np.int64)
     wrong, shape = 0, witness.shape
@@ -211,15 +204,10 @@ def _measured_rank(witness: Witness, outputs: Residues, extent: Extent) -> int |
     if len(outputs) < witness.bound:
         return None
     if extent == "all":
-        return _rank(outputs, witness.prime)
+        return residue_rank(outputs, witness.prime)
     if witness.promise.matrix is not None:
-        return _rank(witness.promise.matrix(), witness.prime)
+        return residue_rank(witness.promise.matrix(), witness.prime)
     return None
-
-
-def _rank(matrix: Residues, prime: int) -> int:
-    field = PrimeField(prime=prime, arrays=Arrays())
-    return modular_rank(field, field.reduced(field.arrays.array(matrix)))
 
 
 def _pairs(rows: int, columns: int, witness: Witness) -> tuple[Residues, Extent]:

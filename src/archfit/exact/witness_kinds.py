@@ -30,7 +30,6 @@ from archfit.spec.errors import check_at_least, check_choice, refusal, refuse_if
 from archfit.theory import continuous_bounds as continuous
 from archfit.theory import vocabulary_bounds as vocabulary
 from archfit.theory import witness_formula as explicit
-from archfit.theory.witness_formula import Plan
 
 MOST_TOKENS = 20_000
 MOST_PATCH_NUMBERS = 2000
@@ -54,7 +53,7 @@ class WitnessRequest:
     vocab: int | None = None
     patch: int | None = None
     channels: int | None = None
-    plan: Plan | None = None
+    plan: explicit.Plan | None = None
     entry: int | None = None
     chains: int | None = None
     causal: bool = False
@@ -245,11 +244,10 @@ def _monomial(request: WitnessRequest, prime: int) -> Witness:
         plans = (explicit.grow_plan(shape.depth, shape.heads, seed=seed) for seed in range(tries))
         plan, entry = max(plans, key=lambda found: int(explicit.monomial_witness(*sizes, *found)))
     entry = entry if request.entry is None else request.entry
-    explicit.check_plan(*sizes, plan, entry)
+    expected = int(explicit.monomial_witness(*sizes, plan, entry))
     if shape.side < shape.heads:
         needs = {"side": shape.side, "heads": shape.heads, "least": 2 * shape.heads}
         raise refusal("dependent-moments", shape.positions, **needs)
-    expected = int(explicit.monomial_witness(*sizes, plan, entry))
     wanted = expected + SURPLUS
     work = wanted**2 * shape.multiplications
     fits = wanted <= MOST_ROWS and work <= promises.MOST_MULTIPLICATIONS
