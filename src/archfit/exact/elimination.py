@@ -27,8 +27,6 @@ class _Pivots:
 
 def modular_rank(field: PrimeField, matrix: Array) -> int:
     """The rank of a matrix of residues, which is used up."""
-    if min(matrix.shape) == 0:
-        return 0
     if matrix.shape[0] < matrix.shape[1]:
         matrix = field.arrays.copy(matrix.T)  # panels are cheaper the fewer columns there are
     rank, panel = 0, min(WIDEST_PANEL, field.longest_sum)

@@ -172,9 +172,8 @@ def _whole_number(word: str, value: object) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     # 1e999999999 is a Decimal of one digit, and no integer to have.
-    is_short = isinstance(value, Decimal) and value.adjusted() < MOST_DIGITS_READ
-    if isinstance(value, Decimal) and is_short and value == value.to_integral_value():
-        value = int(value)
+    if isinstance(value, Decimal) and value.adjusted() < MOST_DIGITS_READ:
+        value = int(value) if value == value.to_integral_value() else value
     if isinstance(value, bool) or not isinstance(value, int):
         raise refusal("not-whole", value, word=word, example=f"as {{{word}}}=3")
     check_sizes(**{word: value})
@@ -185,14 +184,13 @@ def as_plan(word: str, value: object) -> witness_formula.Plan:
     """The plan that a list of lists of pairs, or the word example, stands for."""
     if value == "example":
         return witness_formula.example_plan()
-    try:
-        plan = tuple(tuple((p, q) for p, q in layer) for layer in value)  # type: ignore[attr-defined]  # the except below
-    except (TypeError, ValueError) as problem:
-        raise refusal("not-a-plan", value, word=word, problem="has another shape") from problem
-    if not all(type(n) is int for layer in plan for pair in layer for n in pair):
-        said = "holds something that is no whole number"
-        raise refusal("not-a-plan", value, word=word, problem=said)
-    return plan
+    problem = "has another shape"
+    with suppress(TypeError, ValueError):
+        plan = tuple(tuple((p, q) for p, q in layer) for layer in value)  # type: ignore[attr-defined]  # suppressed
+        if all(type(n) is int for layer in plan for pair in layer for n in pair):
+            return plan
+        problem = "holds something that is no whole number"
+    raise refusal("not-a-plan", value, word=word, problem=problem)
 
 
 def _instance(kind: type, name: str) -> Callable[[str, object], object]:

@@ -103,8 +103,7 @@ def _root_above(value: int, degree: int) -> int:
         return value
     if degree >= value.bit_length():
         return 2
-    below = int(flint.fmpz(value).root(degree))
-    return below if below**degree == value else below + 1
+    return int(flint.fmpz(value - 1).root(degree)) + 1
 
 
 @catalogued("corollary2_beta")
