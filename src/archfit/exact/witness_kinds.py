@@ -157,7 +157,7 @@ def _chain(request: WitnessRequest, prime: int) -> Witness:
 def _convolution(request: WitnessRequest, prime: int) -> Witness:
     """The base weights behind a kernel that spreads each patch over the active coordinates."""
     shape, r = request.shape(), request.rank or request.width
-    columns, hd = used_columns(shape, r), shape.half
+    (columns, bound), hd = used_columns(shape, r), shape.half
     # The coordinates that templates use: the constants, and so many of either half.
     halves = (shape.places(at, at + hd)[:columns] for at in (0, hd))
     active = sorted(chain(shape.places(2 * hd, shape.head_dim), *halves))
@@ -175,7 +175,6 @@ def _convolution(request: WitnessRequest, prime: int) -> Witness:
     # The kernel makes each sample of the patches that hold its active coordinates.
     samples = (weights.side(shape, chosen) for chosen in weights.both_halves(shape, vectors))
     inputs = [kernel @ (kernel.T @ x_BDN) for x_BDN in samples]
-    bound = int(vocabulary.vocabulary_lower_bound(shape.depth, shape.width, shape.heads, r))
     more = _embedding(r, kernel, rank, patch=patch, channels=channels)
     return _witness(request, shape, prime, bound, inputs, vectors, **more)
 
@@ -183,9 +182,8 @@ def _convolution(request: WitnessRequest, prime: int) -> Witness:
 def _vocabulary(request: WitnessRequest, prime: int) -> Witness:
     """The base weights over a table of row templates, column templates and the filler."""
     shape, r = request.shape(), request.rank or request.width
-    columns = used_columns(shape, r)
+    columns, bound = used_columns(shape, r)
     needed = vocabulary.vocabulary_needed(shape.depth, shape.width, shape.heads, r)
-    bound = int(vocabulary.vocabulary_lower_bound(shape.depth, shape.width, shape.heads, r))
     vocab = _checked_vocab(request.vocab, needed)
     vectors = weights.unit_vectors(shape, columns, prime)
     table = np.repeat(weights.filler(shape), vocab, axis=1)
@@ -297,15 +295,13 @@ def _check_constant(shape: NetworkShape) -> None:
     refuse_if(shape.head_dim < 2, "heads-without-vector", shape.width, **numbers)
 
 
-def used_columns(shape: NetworkShape, embedding_rank: int) -> int:
-    """n' = floor((r - H) / 2), refused where nothing is left of it."""
+def used_columns(shape: NetworkShape, r: int) -> tuple[int, int]:
+    """n' = floor((r - H) / 2), refused where nothing is left of it, and the bound for rank r."""
     shape.check_halves()
-    columns, heads = (embedding_rank - shape.heads) // 2, shape.heads
-    if columns < 1:
-        raise refusal("no-coordinate-for-vectors", embedding_rank, heads=heads, least=heads + 2)
+    columns, heads = (r - shape.heads) // 2, shape.heads
+    refuse_if(columns < 1, "no-coordinate-for-vectors", r, heads=heads, least=heads + 2)
     shape.check_fits(columns)
-    vocabulary.vocabulary_lower_bound(shape.depth, shape.width, shape.heads, embedding_rank)
-    return columns
+    return columns, int(vocabulary.vocabulary_lower_bound(shape.depth, shape.width, heads, r))
 
 
 def _spelled_columns(shape: NetworkShape, embedding_rank: int) -> int:

@@ -12,8 +12,6 @@ from archfit.theory.causal_bounds import Segment, SegmentedNetwork
 from archfit.theory.inputs import check_heads_fit, check_sizes
 from archfit.theory.reals import digits, log3
 
-Side = Literal["lower", "upper"]
-
 # 3^9000 has 4,295 digits. Python refuses to read integers over 4,300 unless told to, so
 # longer ones would break the programs that read ours; `archfit theory` prints up to a million.
 EXACT_LOG3_SHOWN = 9000
@@ -107,7 +105,7 @@ class Bound:
     """One bound on log3 of the separation rank: its value, and how far to trust it."""
 
     id: str
-    side: Side
+    side: Literal["lower", "upper"]
     log3: Decimal
     exact: int | Fraction | None
     status: Status
