@@ -45,12 +45,10 @@ def _mix(network: Experiment, field: PrimeField, draws: "np.random.Generator") -
     keys, queries, values = (draws.integers(0, field.prime, shape) for _ in range(3))
     outputs = draws.integers(0, field.prime, (network.heads, width, network.head_dim))
     k, q, v, o = (field.reduced(field.arrays.array(w)) for w in (keys, queries, values, outputs))
-    a = field.matmul(o, v)
-    b = field.matmul(k.swapaxes(1, 2), q)
+    a, b = field.matmul(o, v), field.matmul(k.swapaxes(1, 2), q)
     # (A G B)[i, j] = sum_{s,t} A[i, s] B[t, j] G[s, t]: all heads in one product
-    left = a.reshape(network.heads, width * width)
-    right = b.reshape(network.heads, width * width)
-    outer = field.matmul(left.swapaxes(0, 1), right)  # (i s), (t j)
+    flat = (network.heads, width * width)
+    outer = field.matmul(a.reshape(flat).swapaxes(0, 1), b.reshape(flat))  # (i s), (t j)
     full = field.arrays.numpy(outer).reshape(width, width, width, width).transpose(0, 3, 1, 2)
     rows, columns = np.triu_indices(width)
     both = full[:, :, rows, columns] + full[:, :, columns, rows]

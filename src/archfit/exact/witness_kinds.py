@@ -204,7 +204,7 @@ def _long_vocabulary(request: WitnessRequest, prime: int) -> Witness:
     exceed the width by one.
     """
     r = request.rank or request.width + 1
-    d = _spelled_columns(request.shape(), r)
+    d, bound = _spelled_columns(request.shape(), r)
     needed = vocabulary.positions_needed(request.depth, request.heads, r)
     shape = request.shape(needed)
     shape.check_run()
@@ -224,7 +224,6 @@ def _long_vocabulary(request: WitnessRequest, prime: int) -> Witness:
         tokens[:, : d * E] = own.reshape(len(points), -1)
         return table[:, tokens].transpose(1, 0, 2)
 
-    bound = int(vocabulary.long_sequence_lower_bound(shape.depth, shape.heads, r))
     more = _embedding(r, table, 2 * d + 1, vocab=vocab)
     return _witness(request, shape, prime, bound, [spelled(1), spelled(1 + d)], points, **more)
 
@@ -304,16 +303,14 @@ def used_columns(shape: NetworkShape, r: int) -> tuple[int, int]:
     return columns, int(vocabulary.vocabulary_lower_bound(shape.depth, shape.width, heads, r))
 
 
-def _spelled_columns(shape: NetworkShape, embedding_rank: int) -> int:
-    """d = floor((r - 1 - H) / 2), refused where it is zero or more than the halves hold."""
+def _spelled_columns(shape: NetworkShape, r: int) -> tuple[int, int]:
+    """d = floor((r - 1 - H) / 2), refused where it is zero or over the halves, and the bound."""
     shape.check_halves()
-    d = (embedding_rank - 1 - shape.heads) // 2
+    d, width = (r - 1 - shape.heads) // 2, shape.width
     shape.check_fits(max(1, d))
-    vocabulary.long_sequence_lower_bound(shape.depth, shape.heads, embedding_rank)
-    if d > shape.heads * shape.half:
-        ends = {"most": shape.width + 1, "width": shape.width}
-        raise refusal("rank-over-halves", embedding_rank, **ends)
-    return d
+    bound = vocabulary.long_sequence_lower_bound(shape.depth, shape.heads, r)
+    refuse_if(d > shape.heads * shape.half, "rank-over-halves", r, most=width + 1, width=width)
+    return d, int(bound)
 
 
 def _embedding(r: int, embedding: Residues, rank: int, **sizes: int) -> dict[str, Any]:
