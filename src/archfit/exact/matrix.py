@@ -71,16 +71,14 @@ class Evaluator:
         order = np.empty((width, width), np.int64)
         order[rows, columns] = order[columns, rows] = range(len(rows))
         square = s[order]  # the symmetric matrix
+        one = field.arrays.array(np.eye(width)).reshape(width, width, *[1] * (s.ndim - 1))
         moments, f = s, None  # F_0 = I
         for layer in range(network.depth - 1):
-            grown = self._mixed(layer, moments, width)
-            if f is not None:
-                grown = product(field, grown, f)
-                f = field.reduced(grown + f) if network.residual else grown
-            else:  # the first layer is linear
-                f = grown
-                for i in range(network.width if network.residual else 0):
-                    f[i, i] += 1
+            mixed = self._mixed(layer, moments, width)
+            grown = mixed if f is None else product(field, mixed, f)  # the first layer is linear
+            if network.residual:
+                grown = field.reduced(grown + (one if f is None else f))
+            f = grown
             moments = dot(field, product(field, f, square)[rows], f[columns])  # of F S F^T
         own = x[:, None] if f is None else product(field, f, x[:, None])
         output = product(field, self._mixed(network.depth - 1, moments, 1), own)[0, 0]
