@@ -12,8 +12,7 @@ from typing import Any
 from archfit.exact.experiment import Experiment
 from archfit.exact.measure import MeasureOptions, estimate
 from archfit.spec.packed import packed_table
-from archfit.theory import continuous_bounds as continuous
-from archfit.theory.statistics_bounds import statistics_upper_bound_short
+from archfit.theory.catalogue import ENTRIES
 
 DEPTHS = range(1, 6)  # of the growth
 WIDTHS = range(2, 9)
@@ -81,13 +80,12 @@ def growth_bounds(depth: int, width: int, positions: int) -> dict[str, int | Fra
 
     All are proved but ub_thm2, which is disputed.
     """
-    half, has_lower = positions // 2, depth >= 2
+    half = positions // 2
+    sides = {"inside": half, "outside": positions - half}
+    sizes = {"depth": depth, "width": width, "heads": 1} | sides
     return {
-        "ub_stat_N": statistics_upper_bound_short(depth, width, half, positions - half),
-        "ub_thm1": int(continuous.every_depth_upper_bound(depth, width, 1)),
-        "ub_thm2": continuous.deep_upper_formula(depth, width).exact(),
-        "lb": int(continuous.lower_bound(depth, width, 1)) if has_lower else None,
-        "lb_strong": int(continuous.strong_lower_bound(depth, width, 1)) if has_lower else None,
+        name: None if depth < 2 and name.startswith("lb") else ENTRIES[name].of(sizes)
+        for name in ("ub_stat_N", "ub_thm1", "ub_thm2", "lb", "lb_strong")
     }
 
 

@@ -30,6 +30,7 @@ from archfit.spec.errors import check_at_least, check_choice, refusal, refuse_if
 from archfit.theory import continuous_bounds as continuous
 from archfit.theory import vocabulary_bounds as vocabulary
 from archfit.theory import witness_formula as explicit
+from archfit.theory.catalogue import ENTRIES
 
 MOST_TOKENS = 20_000
 MOST_PATCH_NUMBERS = 2000
@@ -88,8 +89,7 @@ def _base(request: WitnessRequest, prime: int) -> Witness:
     shape.check_fits(shape.heads * shape.half)
     vectors = weights.unit_vectors(shape, shape.heads * shape.half, prime)
     inputs = [weights.side(shape, chosen) for chosen in weights.both_halves(shape, vectors)]
-    bound = int(continuous.lower_bound(shape.depth, shape.width, shape.heads))
-    return _witness(request, shape, prime, bound, inputs, vectors)
+    return _witness(request, shape, prime, inputs, vectors)
 
 
 def _simplified(request: WitnessRequest, prime: int) -> Witness:
@@ -101,8 +101,7 @@ def _simplified(request: WitnessRequest, prime: int) -> Witness:
     free = shape.places(0, shape.head_dim - 1)
     turned = (vectors, J * vectors % prime)
     inputs = [weights.side(shape, weights.templates(shape, each, free)) for each in turned]
-    bound = int(continuous.strong_lower_bound(shape.depth, shape.width, shape.heads))
-    return _witness(request, shape, prime, bound, inputs, vectors)
+    return _witness(request, shape, prime, inputs, vectors)
 
 
 def _sphere(request: WitnessRequest, prime: int) -> Witness:
@@ -121,7 +120,7 @@ def _sphere(request: WitnessRequest, prime: int) -> Witness:
     outputs = partial(promises.powers_of_norms, shape.depth, free, causal, prime)
     promise = Promise(formula=formula, outputs=outputs)
     more: dict[str, Any] = {"sizes": {"causal": causal}, "causal": causal}
-    return _witness(request, shape, prime, bound, sides, network=network, promise=promise, **more)
+    return _witness(request, shape, prime, sides, network=network, promise=promise, **more)
 
 
 def _chain(request: WitnessRequest, prime: int) -> Witness:
@@ -151,13 +150,13 @@ def _chain(request: WitnessRequest, prime: int) -> Witness:
     outputs = partial(promises.chain_product, chains, layers, prime)
     parts: dict[str, Any] = {"promise": Promise(formula=formula, outputs=outputs)}
     parts |= {"network": weights.chain_network(shape, chains), "sizes": {"chains": chains}}
-    return _witness(request, shape, prime, bound, [inside, outside], entry=3, causal=True, **parts)
+    return _witness(request, shape, prime, [inside, outside], entry=3, causal=True, **parts)
 
 
 def _convolution(request: WitnessRequest, prime: int) -> Witness:
     """The base weights behind a kernel that spreads each patch over the active coordinates."""
     shape, r = request.shape(), request.rank or request.width
-    (columns, bound), hd = used_columns(shape, r), shape.half
+    columns, hd = used_columns(shape, r), shape.half
     # The coordinates that templates use: the constants, and so many of either half.
     halves = (shape.places(at, at + hd)[:columns] for at in (0, hd))
     active = sorted(chain(shape.places(2 * hd, shape.head_dim), *halves))
@@ -176,13 +175,13 @@ def _convolution(request: WitnessRequest, prime: int) -> Witness:
     samples = (weights.side(shape, chosen) for chosen in weights.both_halves(shape, vectors))
     inputs = [kernel @ (kernel.T @ x_BDN) for x_BDN in samples]
     more = _embedding(r, kernel, rank, patch=patch, channels=channels)
-    return _witness(request, shape, prime, bound, inputs, vectors, **more)
+    return _witness(request, shape, prime, inputs, vectors, **more)
 
 
 def _vocabulary(request: WitnessRequest, prime: int) -> Witness:
     """The base weights over a table of row templates, column templates and the filler."""
     shape, r = request.shape(), request.rank or request.width
-    columns, bound = used_columns(shape, r)
+    columns = used_columns(shape, r)
     needed = vocabulary.vocabulary_needed(shape.depth, shape.width, shape.heads, r)
     vocab = _checked_vocab(request.vocab, needed)
     vectors = weights.unit_vectors(shape, columns, prime)
@@ -193,7 +192,7 @@ def _vocabulary(request: WitnessRequest, prime: int) -> Witness:
     inputs = np.split(table[:, tokens].transpose(1, 0, 2), 2)
     # The constants are equal rows of the table.
     more = _embedding(r, table, 2 * columns + 1, vocab=vocab)
-    return _witness(request, shape, prime, bound, inputs, vectors, **more)
+    return _witness(request, shape, prime, inputs, vectors, **more)
 
 
 def _long_vocabulary(request: WitnessRequest, prime: int) -> Witness:
@@ -204,7 +203,7 @@ def _long_vocabulary(request: WitnessRequest, prime: int) -> Witness:
     exceed the width by one.
     """
     r = request.rank or request.width + 1
-    d, bound = _spelled_columns(request.shape(), r)
+    d = _spelled_columns(request.shape(), r)
     needed = vocabulary.positions_needed(request.depth, request.heads, r)
     shape = request.shape(needed)
     shape.check_run()
@@ -225,7 +224,7 @@ def _long_vocabulary(request: WitnessRequest, prime: int) -> Witness:
         return table[:, tokens].transpose(1, 0, 2)
 
     more = _embedding(r, table, 2 * d + 1, vocab=vocab)
-    return _witness(request, shape, prime, bound, [spelled(1), spelled(1 + d)], points, **more)
+    return _witness(request, shape, prime, [spelled(1), spelled(1 + d)], points, **more)
 
 
 def _monomial(request: WitnessRequest, prime: int) -> Witness:
@@ -256,7 +255,7 @@ def _monomial(request: WitnessRequest, prime: int) -> Witness:
     more: dict[str, Any] = {"sizes": {"plan": plan, "entry": entry}, "entry": entry}
     network = weights.monomial_network(shape, plan)
     more |= {"network": network, "promise": promise}
-    return _witness(request, shape, prime, expected, sides, **more)
+    return _witness(request, shape, prime, sides, **more)
 
 
 class WitnessKind(NamedTuple):
@@ -294,23 +293,24 @@ def _check_constant(shape: NetworkShape) -> None:
     refuse_if(shape.head_dim < 2, "heads-without-vector", shape.width, **numbers)
 
 
-def used_columns(shape: NetworkShape, r: int) -> tuple[int, int]:
-    """n' = floor((r - H) / 2), refused where nothing is left of it, and the bound for rank r."""
+def used_columns(shape: NetworkShape, r: int) -> int:
+    """n' = floor((r - H) / 2), refused where nothing is left of it or r is over the width."""
     shape.check_halves()
     columns, heads = (r - shape.heads) // 2, shape.heads
     refuse_if(columns < 1, "no-coordinate-for-vectors", r, heads=heads, least=heads + 2)
     shape.check_fits(columns)
-    return columns, int(vocabulary.vocabulary_lower_bound(shape.depth, shape.width, heads, r))
+    vocabulary.vocabulary_lower_bound(shape.depth, shape.width, heads, r)
+    return columns
 
 
-def _spelled_columns(shape: NetworkShape, r: int) -> tuple[int, int]:
-    """d = floor((r - 1 - H) / 2), refused where it is zero or over the halves, and the bound."""
+def _spelled_columns(shape: NetworkShape, r: int) -> int:
+    """d = floor((r - 1 - H) / 2), refused where it is zero or more than the halves hold."""
     shape.check_halves()
     d, width = (r - 1 - shape.heads) // 2, shape.width
     shape.check_fits(max(1, d))
-    bound = vocabulary.long_sequence_lower_bound(shape.depth, shape.heads, r)
+    vocabulary.long_sequence_lower_bound(shape.depth, shape.heads, r)
     refuse_if(d > shape.heads * shape.half, "rank-over-halves", r, most=width + 1, width=width)
-    return d, int(bound)
+    return d
 
 
 def _embedding(r: int, embedding: Residues, rank: int, **sizes: int) -> dict[str, Any]:
@@ -323,7 +323,6 @@ def _witness(
     request: WitnessRequest,
     shape: NetworkShape,
     prime: int,
-    bound: int,
     sides: Sequence[Residues],
     vectors: "Residues | None" = None,
     **more: Any,
@@ -337,7 +336,8 @@ def _witness(
         network = weights.base_network if has_halves else weights.simplified_network
         promise = promises.inner_product_power(shape, vectors, prime, has_halves=has_halves)
         more |= {"network": network(shape, prime), "promise": promise}
-    more["inputs"] = asdict(shape) | more.pop("sizes", {})
-    more |= {"kind": request.kind, "bound_id": KINDS[request.kind].bound_id, "bound": bound}
-    inside, outside = sides
+    kind, bound_id = request.kind, KINDS[request.kind].bound_id
+    inputs, (inside, outside) = asdict(shape) | more.pop("sizes", {}), sides
+    bound = int(ENTRIES[bound_id].of(inputs))
+    more |= {"kind": kind, "bound_id": bound_id, "bound": bound, "inputs": inputs}
     return Witness(shape=shape, prime=prime, inside=inside, outside=outside, **more)

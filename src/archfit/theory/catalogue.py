@@ -91,6 +91,10 @@ class Entry:
         """What it is for these inputs."""
         return self.read(self.given(**inputs))
 
+    def of(self, sizes: Mapping[str, Any]) -> Any:
+        """What it is for those of these sizes that it takes."""
+        return self.value(**{word: sizes[word] for word in self.parameters if word in sizes})
+
     @property
     def takes(self) -> tuple[str, ...]:
         """The letters as a person reads them: in brackets where one may be left out."""

@@ -121,14 +121,14 @@ def bound(name: str, shape: Shape, **others: Any) -> Bound:
     logarithms = (f"{name}_log3", f"{name}_simple_log3", name)
     entry = next(ENTRIES[known] for known in logarithms if known in ENTRIES)
     sizes = asdict(shape) | {"embedding_rank": shape.embedding_rank} | others
-    inputs = {word: sizes[word] for word in entry.parameters if word in sizes}
-    value: int | Fraction | Decimal = entry.value(**inputs)
+    value: int | Fraction | Decimal = entry.of(sizes)
     if name in ENTRIES and isinstance(value, Decimal):
-        widths = (inputs.get(word) or 0 for word in ("width", "embedding_rank", "position_rank"))
-        is_long_fraction = name in _FRACTIONS and max(widths) > _WIDEST_FRACTION
+        names = {"width", "embedding_rank", "position_rank"} & entry.parameters.keys()
+        widest = max((sizes[word] for word in names), default=0)
+        is_long_fraction = name in _FRACTIONS and widest > _WIDEST_FRACTION
         if value < EXACT_LOG3_SHOWN and not is_long_fraction:
             with suppress(ValueError):  # sums of integers that take too long
-                value, entry = ENTRIES[name].value(**inputs), ENTRIES[name]
+                value, entry = ENTRIES[name].of(sizes), ENTRIES[name]
     return Bound(
         id=entry.name.removesuffix("_log3"),
         side="upper" if name.startswith("ub_") else "lower",
