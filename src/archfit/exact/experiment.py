@@ -50,8 +50,7 @@ def divided(positions: int, side: Sequence[int], output: int) -> Partition:
 def fillings(vocab: int, positions: int, has_own: bool, ordered: bool) -> int:
     """How many ways there are to fill a side with tokens."""
     if ordered:
-        ways: int = vocab ** min(positions, 64)
-        return ways
+        return int(vocab ** min(positions, 64))
     free = positions - has_own
     return math.comb(vocab + free - 1, free) * (vocab if has_own else 1)
 
@@ -132,8 +131,7 @@ class Experiment:
     @property
     def minor_degree(self) -> int:
         """Degree of one output in all that is drawn at random: inputs with their table, weights."""
-        inputs: int = 3**self.depth
-        return 2 * inputs + 4 * interaction_count(self.depth)
+        return 2 * int(3**self.depth) + 4 * interaction_count(self.depth)
 
 
 def upper_bound(experiment: Experiment) -> int:

@@ -159,8 +159,7 @@ def _points_that_raise_the_rank(points: list[Point], degree: int) -> tuple[Point
     reduced, rank = flint.nmod_mat(monomials, _PRIME).rref()
     if rank < monomials.nrows() and monomials.rank() < monomials.nrows():
         return ()
-    pivots = (
-        next(col for col in range(len(points)) if int(reduced[row, col]) != 0)
+    return tuple(
+        next(point for col, point in enumerate(points) if int(reduced[row, col]) != 0)
         for row in range(rank)
     )
-    return tuple(points[pivot] for pivot in pivots)
