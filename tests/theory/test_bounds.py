@@ -288,6 +288,10 @@ def test_sides_shorter_than_the_width_have_a_bound_of_their_own(
     assert ("ub_stat_N" in listed) == is_short
 
 
+def test_short_sides_have_their_bound_where_the_rank_is_below_the_number_of_heads() -> None:
+    assert "ub_stat_N" in _listed(depth=2, width=8, heads=6, rank=4, positions=6)
+
+
 def test_residual_bounds_of_the_papers_need_heads_that_fit() -> None:
     shape = {"depth": 2, "width": 4, "residual": True, "positions": 9, "head_dim": 1}
     assert "ub_residual_recursion" in _listed(**shape, heads=4)
