@@ -10,7 +10,7 @@ import pytest
 import tests_network
 from archfit.exact import witness as witness_module
 from archfit.exact.prime_field import WITNESS_PRIME, root_of_minus_one
-from archfit.exact.witness import InnerProductPower, Witness, WitnessCheck, check_witness
+from archfit.exact.witness import Witness, WitnessCheck, check_witness, inner_product_power
 from archfit.exact.witness_kinds import WitnessRequest, build_witness
 from archfit.exact.witness_network import (
     HeadWeights,
@@ -18,6 +18,7 @@ from archfit.exact.witness_network import (
     base_network,
     filler,
     templates,
+    unit_vectors,
 )
 from archfit.theory import quantity
 from archfit.theory.counterexample import refute_formula
@@ -286,7 +287,7 @@ def test_the_outputs_are_those_of_the_plain_network_in_python_integers(
         for layer in witness.network
     ]
     expected = tests_network.run(weights, x.astype(object), causal=witness.causal)
-    promised = witness.promise.outputs(np.array([[a, b]]), x[None], WITNESS_PRIME)[0]
+    promised = witness.promise.outputs(np.array([[a, b]]), x[None])[0]
     if promised.ndim == 0:  # of one coordinate at one position
         expected = expected[witness.entry, witness.output]
     assert promised.tolist() == np.asarray(expected).tolist()
@@ -356,14 +357,14 @@ def test_vectors_of_unequal_norm_break_the_promise() -> None:
 def test_a_rank_below_the_promised_one_does_not_pass() -> None:
     """Two equal samples: every entry is right and the rank is not."""
     witness = build_witness(_request("simplified", _shape(3, 4, 2)))
-    assert isinstance(witness.promise, InnerProductPower)
     twice = [0, 0, *range(2, len(witness.inside))]
+    vectors = unit_vectors(witness.shape, 2, WITNESS_PRIME)[twice]
     check = check_witness(
         replace(
             witness,
             inside=witness.inside[twice],
             outside=witness.outside[twice],
-            promise=replace(witness.promise, vectors=witness.promise.vectors[twice]),
+            promise=inner_product_power(witness.shape, vectors, WITNESS_PRIME, has_halves=False),
         )
     )
     assert (check.entries_wrong, check.measured_rank) == (0, 3)

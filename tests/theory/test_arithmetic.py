@@ -11,17 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archfit.spec.errors import InvalidValue
-from archfit.theory.arithmetic import (
-    digits,
-    interaction_count,
-    ln_multiset,
-    log3,
-    log3_of_one_plus,
-    multiset,
-    multiset_log3,
-    power,
-    rough,
-)
+from archfit.theory.arithmetic import interaction_count, multiset, multiset_log3, power, rough
+from archfit.theory.reals import digits, ln_multiset, log3, log3_of_one_plus
 
 POSITIVE = st.integers(1, 10**60)
 

@@ -10,9 +10,9 @@ import pytest
 from flint import arb, ctx, fmpq
 
 from archfit.theory import quantity
-from archfit.theory.arithmetic import digits, log3
 from archfit.theory.bounds import lower_bounds, upper_bounds
 from archfit.theory.catalogue import ENTRIES
+from archfit.theory.reals import digits, log3
 from archfit.theory.shape import Shape
 
 CASES = 1200

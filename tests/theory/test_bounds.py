@@ -2,12 +2,14 @@
 
 import random
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from flint import arb, ctx
 
+from archfit.report.theory_document import bounds_json, notes
 from archfit.theory import quantity
-from archfit.theory.bounds import bounds_report, lower_bounds, notes, regime, upper_bounds
+from archfit.theory.bounds import bounds_report, lower_bounds, upper_bounds
 from archfit.theory.counterexample import refute_for_shape
 from archfit.theory.shape import Bound, Shape
 from archfit.theory.shape import bound as bound_of
@@ -16,6 +18,12 @@ from archfit.theory.shape import bound as bound_of
 def _listed(**sizes: object) -> dict[str, Bound]:
     shape = Shape(**sizes)  # type: ignore[arg-type]  # names and sizes of the tests below
     return {bound.id: bound for bound in (*lower_bounds(shape, 1), *upper_bounds(shape))}
+
+
+def _regime(**sizes: Any) -> str:
+    """Where the depth stands, in words."""
+    document: Any = bounds_json(bounds_report(Shape(**sizes), witness_tries=1))
+    return str(document["regime"]["name"])
 
 
 def test_continuous_inputs_have_the_papers_bounds_and_ours() -> None:
@@ -126,16 +134,14 @@ def test_regimes_change_at_log3_of_width_and_at_the_corrected_threshold(
     depth: int, name: str
 ) -> None:
     """81 = 3^4, and 2 * 81^2 lies between 3^8 and 3^9."""
-    assert regime(Shape(depth=depth, width=81, heads=1)).name.startswith(name)
-    assert regime(Shape(depth=3, width=28, heads=1)).name.startswith("below log3")
-    assert regime(Shape(depth=3, width=27, heads=1)).name.startswith("past log3")
+    assert _regime(depth=depth, width=81, heads=1).startswith(name)
+    assert _regime(depth=3, width=28, heads=1).startswith("below log3")
+    assert _regime(depth=3, width=27, heads=1).startswith("past log3")
 
 
 def test_under_a_mask_the_upper_bound_bends_at_four_times_the_statistics() -> None:
     """Two heads of 2 in a width of 4 show 8 numbers of a prefix: 27 < 32 < 81."""
-    names = {
-        depth: regime(Shape(depth=depth, width=4, heads=2, causal=True)).name for depth in (3, 4)
-    }
+    names = {depth: _regime(depth=depth, width=4, heads=2, causal=True) for depth in (3, 4)}
     assert names[3].startswith("past log3")
     assert "its logarithm grows with the square of depth" in names[4]
 
@@ -282,6 +288,10 @@ def test_sides_shorter_than_the_width_have_a_bound_of_their_own(
     assert ("ub_stat_N" in listed) == is_short
 
 
+def test_short_sides_have_their_bound_where_the_rank_is_below_the_number_of_heads() -> None:
+    assert "ub_stat_N" in _listed(depth=2, width=8, heads=6, rank=4, positions=6)
+
+
 def test_residual_bounds_of_the_papers_need_heads_that_fit() -> None:
     shape = {"depth": 2, "width": 4, "residual": True, "positions": 9, "head_dim": 1}
     assert "ub_residual_recursion" in _listed(**shape, heads=4)
@@ -295,10 +305,14 @@ def test_fractions_over_powers_of_a_wide_width_are_not_written_out(
     assert (_listed(depth=1, width=width, heads=1)["ub_thm2"].exact is not None) == is_shown
 
 
+def _filled(positions: int) -> Bound:
+    return bound_of("ub_fill", Shape(depth=1, width=1, heads=1, vocab=3**20, positions=positions))
+
+
 def test_exact_values_end_where_python_stops_reading_integers() -> None:
     """V^(N/2) is shown while its log3 is below 9,000."""
-    shown = bound_of("ub_fill", V=3**20, N=2 * 449)
-    hidden = bound_of("ub_fill", V=3**20, N=2 * 450)
+    shown = _filled(2 * 449)
+    hidden = _filled(2 * 450)
     assert (shown.log3, shown.exact) == (Decimal(8980), 3**8980)
     assert (hidden.log3, hidden.exact) == (Decimal(9000), None)
 
@@ -332,7 +346,7 @@ def test_the_witness_uses_eight_heads_at_most() -> None:
 def test_notes_are_about_what_the_shape_leaves_open(
     sizes: dict[str, int], words: list[str]
 ) -> None:
-    found = list(notes(Shape(**({"depth": 3, "width": 12, "heads": 3} | sizes))))  # type: ignore[arg-type]
+    found = notes(Shape(**({"depth": 3, "width": 12, "heads": 3} | sizes)))  # type: ignore[arg-type]
     assert len(found) == len(words)
     assert all(note.startswith(word) for note, word in zip(found, words, strict=True))
 

@@ -13,9 +13,11 @@ import pytest
 
 from archfit.report.theory_document import quantity_document
 from archfit.theory import quantity
-from archfit.theory.arithmetic import LETTERS, digits, multiset_log3
+from archfit.theory.arithmetic import multiset_log3
 from archfit.theory.catalogue import ENTRIES, as_json_value
 from archfit.theory.continuous_bounds import every_depth_upper_bound
+from archfit.theory.inputs import LETTERS
+from archfit.theory.reals import digits
 from archfit.theory.statistics_bounds import statistics_upper_bound
 
 DEEP: dict[str, object] = {"L_deep": 3, "d_deep": 9, "H": 1}

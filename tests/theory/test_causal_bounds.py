@@ -11,10 +11,11 @@ import pytest
 
 from archfit.spec.errors import InvalidValue
 from archfit.theory import quantity
-from archfit.theory.arithmetic import digits, log3, multiset
+from archfit.theory.arithmetic import multiset
 from archfit.theory.bounds import bounds_report, lower_bounds, upper_bounds
 from archfit.theory.catalogue import as_json_value
 from archfit.theory.causal_bounds import PrefixNetwork, is_reachable, prefix_monomials
+from archfit.theory.reals import digits, log3
 from archfit.theory.shape import Shape
 from archfit.theory.witness_formula import causal_chain_lower_bound, chain_layers, most_chains
 
@@ -212,6 +213,7 @@ def test_what_is_no_partition_is_refused(sizes: dict[str, Any], sentence: str) -
         ("ub_causal_prefix", {"L": 8, "d": 2, "H": 1}, "use ub_causal_prefix_log3"),
         ("ub_causal_segments", {"L": 2, "d": 2, "H": 1, "segments": "A"}, "segments=A:3,B"),
         ("ub_causal_segments", {"L": 2, "d": 2, "H": 1, "segments": 3}, "has another shape"),
+        ("ub_causal_segments", {"L": 2, "d": 2, "H": 1, "segments": [[["A"], 1]] * 2}, "alternate"),
         ("ub_causal_prefix", {"L": 2, "d": 2, "H": 1, "residual": 1}, "is not true or false"),
         ("ub_causal_prefix", {"L": 2, "d": 2, "H": 3}, "H=3 exceeds d_x=2"),
         ("lb_causal_chain", {"L": 2, "chains": 2}, "use L >= 3"),

@@ -3,8 +3,8 @@
 import pytest
 
 from archfit.spec.errors import InvalidValue
-from archfit.theory.arithmetic import INPUTS, catalogued, check_heads_fit, check_sizes
 from archfit.theory.catalogue import ENTRIES, Entry
+from archfit.theory.inputs import INPUTS, catalogued, check_heads_fit, check_sizes
 
 ENDS = {
     **dict.fromkeys(("depth", "deep_depth", "shallow_depth"), (1, 10**6)),

@@ -13,7 +13,7 @@ from archfit.advise.law import WEIGHTS, IdealShape, ideal_shape
 from archfit.advise.prior import shipped_prior
 from archfit.spec.packed import packed_table
 from archfit.spec.search import bisect_rising
-from archfit.theory.arithmetic import SIZE
+from archfit.theory.inputs import SIZE
 
 TABLE = packed_table("advisers.toml")
 Named: TypeAlias = IdealShape | tuple[float, float] | None  # a shape, a band of depths, or neither

@@ -8,7 +8,7 @@ halves are treated the same way, down to a few columns. One algorithm for numpy 
 
 from dataclasses import dataclass
 
-from archfit.exact.prime_field import Array, Arrays, PrimeField
+from archfit.exact.prime_field import Array, Arrays, PrimeField, Residues
 from archfit.spec import lazy_numpy as np
 
 NARROW = 8  # columns that are eliminated one by one
@@ -27,8 +27,6 @@ class _Pivots:
 
 def modular_rank(field: PrimeField, matrix: Array) -> int:
     """The rank of a matrix of residues, which is used up."""
-    if min(matrix.shape) == 0:
-        return 0
     if matrix.shape[0] < matrix.shape[1]:
         matrix = field.arrays.copy(matrix.T)  # panels are cheaper the fewer columns there are
     rank, panel = 0, min(WIDEST_PANEL, field.longest_sum)
@@ -42,6 +40,12 @@ def modular_rank(field: PrimeField, matrix: Array) -> int:
             matrix = _without(matrix, found.rows)
         rank += len(found.rows)
     return rank
+
+
+def residue_rank(matrix: Residues, prime: int) -> int:
+    """The rank of a matrix of whole numbers modulo a prime, found on the host."""
+    field = PrimeField(prime=prime, arrays=Arrays())
+    return modular_rank(field, field.reduced(field.arrays.array(matrix)))
 
 
 def modular_inverse(field: PrimeField, matrix: Array) -> Array:

@@ -9,11 +9,10 @@ from itertools import groupby
 from typing import Any, SupportsInt
 
 from archfit.spec.errors import check_at_least, refusal, refuse_if
-from archfit.theory import causal_bounds as causal
+from archfit.theory import causal_bounds as masked
 from archfit.theory import statistics_bounds as statistics
 from archfit.theory.arithmetic import interaction_count, symmetric_entries
 from archfit.theory.bounds import bounds_report
-from archfit.theory.causal_bounds import PrefixNetwork, Segment, SegmentedNetwork
 from archfit.theory.continuous_bounds import every_depth_upper_bound, sphere_lower_bound
 from archfit.theory.shape import Shape
 from archfit.theory.witness_formula import causal_chain_lower_bound, most_chains
@@ -39,8 +38,7 @@ class Partition:
 def divided(positions: int, side: Sequence[int], output: int) -> Partition:
     """Positions divided into `side` and the rest, the output in either."""
     refuse_if(positions < 2, "indivisible", positions)
-    is_over = positions > MOST_POSITIONS
-    refuse_if(is_over, "too-many-positions", positions, most=MOST_POSITIONS)
+    refuse_if(positions > MOST_POSITIONS, "too-many-positions", positions, most=MOST_POSITIONS)
     last, rest = positions - 1, tuple(place for place in range(positions) if place not in side)
     refuse_if(not 0 <= output <= last, "no-such-output", at=output, last=last)
     inside, outside = (tuple(side), rest) if output in side else (rest, tuple(side))
@@ -52,8 +50,7 @@ def divided(positions: int, side: Sequence[int], output: int) -> Partition:
 def fillings(vocab: int, positions: int, has_own: bool, ordered: bool) -> int:
     """How many ways there are to fill a side with tokens."""
     if ordered:
-        ways: int = vocab ** min(positions, 64)
-        return ways
+        return int(vocab ** min(positions, 64))
     free = positions - has_own
     return math.comb(vocab + free - 1, free) * (vocab if has_own else 1)
 
@@ -94,16 +91,12 @@ class Experiment:
 
     @property
     def multiplications(self) -> int:
-        """How many products of residues the output of one pair takes without a mask."""
+        """Products of residues for a pair; under a mask, for all positions after the first run."""
         d = self.width
         layer = 2 * d**3 + d * symmetric_entries(d)
         layer += d * d * symmetric_entries(d) // 5  # a product by BLAS
-        return d * d + (self.depth - 1) * layer
-
-    @property
-    def is_homogeneous(self) -> bool:
-        """Whether the matrix splits by degree."""
-        return not self.residual and not self.position_rank and self.vocab is None
+        seen = sum(length or 0 for _, length in self.segments[1:]) if self.causal else 1
+        return (d * d + (self.depth - 1) * layer) * max(1, seen)
 
     @property
     def has_order(self) -> bool:
@@ -111,7 +104,7 @@ class Experiment:
         return self.causal or self.position_rank > 0
 
     @property
-    def segments(self) -> tuple[Segment, ...]:
+    def segments(self) -> tuple[masked.Segment, ...]:
         """The positions that the output sees, in order, by runs of one side: B is the output's."""
         partition, inside = self.partition, set(self.partition.inside)
         seen = len(inside) + len(partition.outside)
@@ -138,8 +131,7 @@ class Experiment:
     @property
     def minor_degree(self) -> int:
         """Degree of one output in all that is drawn at random: inputs with their table, weights."""
-        inputs: int = 3**self.depth
-        return 2 * inputs + 4 * interaction_count(self.depth)
+        return 2 * int(3**self.depth) + 4 * interaction_count(self.depth)
 
 
 def upper_bound(experiment: Experiment) -> int:
@@ -164,16 +156,9 @@ def _upper_bounds(experiment: Experiment) -> Iterator[SupportsInt]:
     elif not r_e or r == d:
         yield statistics.statistics_upper_bound(L, r)
         with suppress(ValueError):  # a sum too long for this depth: the other stands
-            yield sum(_unmasked_degree_bounds(experiment))
+            yield sum(degree_bounds(experiment))
     else:
         yield statistics.statistics_upper_bound_positions(L, r, r_e)
-
-
-def _unmasked_degree_bounds(experiment: Experiment) -> tuple[int, ...]:
-    depth, rank, partition = experiment.depth, experiment.rank, experiment.partition
-    sides = len(partition.inside), len(partition.outside)
-    one_head = experiment.heads == 1 and not experiment.residual
-    return statistics.degree_upper_bounds(depth, rank, *sides, one_head=one_head)
 
 
 def _causal_upper_bounds(experiment: Experiment) -> Iterator[SupportsInt]:
@@ -183,33 +168,32 @@ def _causal_upper_bounds(experiment: Experiment) -> Iterator[SupportsInt]:
         yield 1
         return
     for tokens in {None, None if experiment.position_rank else vocab}:
-        yield causal.causal_segments_upper_bound(_segmented(experiment, tokens))
+        net = _segmented(experiment, tokens)
+        yield masked.causal_segments_upper_bound(net)
         if len(segments) == 2:
-            yield causal.causal_prefix_upper_bound(_prefixed(experiment, tokens))
+            yield masked.causal_prefix_upper_bound(net)
     if vocab is not None:
         seen = [sum(n or 0 for side, n in segments if side == name) for name in "AB"]
         yield vocab ** min(*seen, 64)
 
 
-def _segmented(experiment: Experiment, vocab: int | None = None) -> SegmentedNetwork:
+def _segmented(experiment: Experiment, vocab: int | None = None) -> masked.SegmentedNetwork:
     """The network as the causal bounds take it; positional vectors add to the rank of inputs."""
     rank = experiment.rank + experiment.position_rank
     sizes = experiment.sizes | {"embedding_rank": rank, "residual": experiment.residual}
-    return SegmentedNetwork(**sizes, vocab=vocab, segments=experiment.segments)
-
-
-def _prefixed(experiment: Experiment, vocab: int | None = None) -> PrefixNetwork:
-    sizes = dict(vars(_segmented(experiment, vocab)))
-    (_, before), (_, after) = sizes.pop("segments")
-    return PrefixNetwork(**sizes, prefix=before, continuation=after)
+    return masked.SegmentedNetwork(**sizes, vocab=vocab, segments=experiment.segments)
 
 
 def degree_bounds(experiment: Experiment) -> tuple[int, ...]:
     """Bounds on the parts of a homogeneous output, by half its degree inside."""
-    if not experiment.causal:
-        return _unmasked_degree_bounds(experiment)
-    outside, inside = causal.side_series(_segmented(experiment))
-    return tuple(map(min, reversed(outside), inside))
+    if experiment.causal:
+        outside, inside = masked.side_series(_segmented(experiment))
+        return tuple(map(min, reversed(outside), inside))
+    sides = len(experiment.partition.inside), len(experiment.partition.outside)
+    one_head = experiment.heads == 1 and not experiment.residual
+    return statistics.degree_upper_bounds(
+        experiment.depth, experiment.rank, *sides, one_head=one_head
+    )
 
 
 def lower_bound(experiment: Experiment) -> int | None:
@@ -231,7 +215,7 @@ def _lower_bounds(experiment: Experiment) -> Iterator[SupportsInt]:
         if b > 1 and rank > 1:
             yield sphere_lower_bound(depth, h * b, h, rank)
         has_prefix = experiment.causal and len(segments) == 2
-        net = replace(_prefixed(experiment), embedding_rank=rank) if has_prefix else None
+        net = replace(_segmented(experiment), embedding_rank=rank) if has_prefix else None
         if net is not None and (chains := most_chains(net)):
             yield causal_chain_lower_bound(depth, chains)
     has_halves = not experiment.causal and len(experiment.partition.inside) == half

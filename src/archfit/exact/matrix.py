@@ -33,12 +33,6 @@ Tile = tuple[slice, slice]  # rows and columns of the matrix
 FEW_POSITIONS = 32  # whose products are held at once
 
 
-def upper_triangle(width: int) -> tuple[list[int], list[int]]:
-    """Rows and columns of the entries of a symmetric matrix, each once."""
-    rows, columns = zip(*itertools.combinations_with_replacement(range(width), 2), strict=True)
-    return list(rows), list(columns)
-
-
 def random_mixes(network: Experiment, field: PrimeField, seed: int) -> list[Array]:
     """For each layer the (width^2 x width(width+1)/2) matrix that stands for its heads."""
     draws = np.random.default_rng(seed)
@@ -51,17 +45,14 @@ def _mix(network: Experiment, field: PrimeField, draws: "np.random.Generator") -
     keys, queries, values = (draws.integers(0, field.prime, shape) for _ in range(3))
     outputs = draws.integers(0, field.prime, (network.heads, width, network.head_dim))
     k, q, v, o = (field.reduced(field.arrays.array(w)) for w in (keys, queries, values, outputs))
-    a = field.matmul(o, v)
-    b = field.matmul(k.swapaxes(1, 2), q)
+    a, b = field.matmul(o, v), field.matmul(k.swapaxes(1, 2), q)
     # (A G B)[i, j] = sum_{s,t} A[i, s] B[t, j] G[s, t]: all heads in one product
-    left = a.reshape(network.heads, width * width)
-    right = b.reshape(network.heads, width * width)
-    outer = field.matmul(left.swapaxes(0, 1), right)  # (i s), (t j)
+    flat = (network.heads, width * width)
+    outer = field.matmul(a.reshape(flat).swapaxes(0, 1), b.reshape(flat))  # (i s), (t j)
     full = field.arrays.numpy(outer).reshape(width, width, width, width).transpose(0, 3, 1, 2)
-    rows, columns = upper_triangle(width)
+    rows, columns = np.triu_indices(width)
     both = full[:, :, rows, columns] + full[:, :, columns, rows]
-    diagonal = np.array(rows) == np.array(columns)
-    both[:, :, diagonal] /= 2  # counted twice
+    both[:, :, rows == columns] /= 2  # counted twice
     return field.reduced(field.arrays.array(both.reshape(width * width, len(rows))))
 
 
@@ -76,20 +67,18 @@ class Evaluator:
     def unmasked(self, s: Array, x: Array) -> Array:
         """Outputs for moments `s` (entries of the upper triangle first) and own vectors `x`."""
         field, network, width = self.field, self.experiment, self.experiment.width
-        rows, columns = upper_triangle(width)
-        places = {pair: index for index, pair in enumerate(zip(rows, columns, strict=True))}
-        order = [places[min(i, j), max(i, j)] for i in range(width) for j in range(width)]
-        square = s[order].reshape(width, width, *s.shape[1:])  # the symmetric matrix
+        rows, columns = np.triu_indices(width)
+        order = np.empty((width, width), np.int64)
+        order[rows, columns] = order[columns, rows] = range(len(rows))
+        square = s[order]  # the symmetric matrix
+        one = field.arrays.array(np.eye(width)).reshape(width, width, *[1] * (s.ndim - 1))
         moments, f = s, None  # F_0 = I
         for layer in range(network.depth - 1):
-            grown = self._mixed(layer, moments, width)
-            if f is not None:
-                grown = product(field, grown, f)
-                f = field.reduced(grown + f) if network.residual else grown
-            else:  # the first layer is linear
-                f = grown
-                for i in range(network.width if network.residual else 0):
-                    f[i, i] += 1
+            mixed = self._mixed(layer, moments, width)
+            grown = mixed if f is None else product(field, mixed, f)  # the first layer is linear
+            if network.residual:
+                grown = field.reduced(grown + (one if f is None else f))
+            f = grown
             moments = dot(field, product(field, f, square)[rows], f[columns])  # of F S F^T
         own = x[:, None] if f is None else product(field, f, x[:, None])
         output = product(field, self._mixed(network.depth - 1, moments, 1), own)[0, 0]
@@ -102,7 +91,7 @@ class Evaluator:
             is_last = layer == self.experiment.depth - 1
             sums, new = None, []
             for place, y in enumerate(columns):
-                outer = product(field, y[:, None], y[None])[upper_triangle(width)]
+                outer = product(field, y[:, None], y[None])[np.triu_indices(width)]
                 sums = outer if sums is None else field.reduced(sums + outer)
                 if is_last and place < len(columns) - 1:
                     continue
@@ -148,7 +137,7 @@ class Sides:
 
 def moments(field: PrimeField, vectors: Array) -> Array:
     """The upper triangle of X X^T of each sample, (entries, samples)."""
-    rows, columns = upper_triangle(int(vectors.shape[1]))
+    rows, columns = np.triu_indices(int(vectors.shape[1]))
     total, step = None, min(FEW_POSITIONS, field.longest_sum)
     for first in range(0, int(vectors.shape[0]), step):
         some = vectors[first : first + step].swapaxes(0, 1)  # (width, positions, samples)
@@ -266,18 +255,15 @@ def output_matrices(
         return pairs
 
     rows, columns = max(shapes)
-    jobs = list(tiles(rows, columns, max(1, _pairs_at_once(evaluator) // count)))
+    width, held = evaluator.experiment.width, 0  # vectors that are held for each pair
+    if evaluator.experiment.causal:
+        held = evaluator.experiment.partition.output + 1
+    # So many pairs that the numbers of one tile stay in the cache, or in a GPU's memory.
+    pairs_at_once = field.arrays.tile_numbers // (width * max(width, held) * count)
+    jobs = list(tiles(rows, columns, max(1, pairs_at_once)))
     for done in itertools.accumulate(field.arrays.each(fill, jobs)):
         progress("evaluating", done, rows * columns)
     return parts
-
-
-def _pairs_at_once(evaluator: Evaluator) -> int:
-    """So many pairs that the numbers of one tile stay in the cache, or in a GPU's memory."""
-    width, held = evaluator.experiment.width, 0
-    if evaluator.experiment.causal:
-        held = evaluator.experiment.partition.output + 1
-    return max(1, evaluator.field.arrays.tile_numbers // (width * max(width, held)))
 
 
 def tiles(rows: int, columns: int, pairs: int) -> Iterator[Tile]:

@@ -20,7 +20,7 @@ from archfit.exact.experiment import MOST_LISTED, Experiment, Partition
 from archfit.exact.matrix import Evaluator, Progress, output_matrices, random_mixes, sample_sides
 from archfit.exact.prime_field import Arrays, PrimeField, check_prime
 from archfit.spec.architecture import head_dim_of
-from archfit.spec.errors import refusal
+from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.sizes import parse_size
 
 DEVICES = ("cpu", "cuda", "auto")
@@ -146,20 +146,13 @@ def _trial(
 
 def part_sizes(experiment: Experiment, samples: int) -> tuple[int, ...]:
     """Samples of the parts by degree, where measuring them takes less than the whole; else ()."""
-    if not experiment.is_homogeneous or samples <= WORTH_SPLITTING:
+    mixes_degrees = experiment.residual or experiment.position_rank or experiment.vocab is not None
+    if mixes_degrees or samples <= WORTH_SPLITTING:
         return ()
     sizes = tuple(min(bound + MARGIN, samples) for bound in experiments.degree_bounds(experiment))
-    evaluation = MULTIPLICATION * _pair_multiplications(experiment)
+    evaluation = MULTIPLICATION * experiment.multiplications
     split = max(sizes) ** 2 * len(sizes) * evaluation + sum(size**3 for size in sizes)
     return sizes if split < samples**2 * evaluation + samples**3 else ()
-
-
-def _pair_multiplications(experiment: Experiment) -> int:
-    """Products of residues for one pair; under a mask, for every position after the first run."""
-    if not experiment.causal:
-        return experiment.multiplications
-    seen = sum(length or 0 for _, length in experiment.segments[1:])
-    return experiment.multiplications * max(1, seen)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -183,7 +176,7 @@ def estimate(experiment: Experiment, device: str) -> MeasurementCost:
         sizes = part_sizes(experiment, samples) if samples < HOPELESS else ()
         matrices = [(size, size) for size in sizes or (samples,)]
     pairs = len(matrices) * math.prod(max(matrices))
-    seconds = pairs * _pair_multiplications(experiment) * EVALUATION[device]
+    seconds = pairs * experiment.multiplications * EVALUATION[device]
     for matrix in matrices:
         short = min(matrix)
         seconds += short * COLUMN[device] + math.prod(matrix) * short * CUBE[device]
@@ -269,15 +262,9 @@ class MeasureOptions:
             named = usual.get(words)
             side = tuple(sorted({*map(int, words.split(","))} if named is None else named))
         except ValueError as problem:
-            raise ValueError(
-                f"--partition {words!r} is unknown; use balanced, first-half, interleaved, or "
-                "positions such as 0,2,5"
-            ) from problem
-        if positions > 1 and (max(side) >= positions or min(side) < 0):
-            raise ValueError(
-                f"--partition {words} names a position outside 0..{positions - 1}; use those, or "
-                "more --positions"
-            )
+            raise refusal("unknown-partition", words=repr(words)) from problem
+        is_outside = positions > 1 and (max(side) >= positions or min(side) < 0)
+        refuse_if(is_outside, "partition-outside", words=words, last=positions - 1)
         output = self.output_position or ("last" if self.causal else "0")
         at = positions - 1 if output == "last" else parse_size(output)
         return experiments.divided(positions, side, at)

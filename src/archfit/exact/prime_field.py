@@ -65,22 +65,6 @@ class Arrays:
         fresh[...] = array
         return fresh
 
-    def reduce_(self, array: Array, prime: int) -> Array:
-        """The array itself, with every integer replaced by the nearest to zero of its class.
-
-        On a CPU in pieces that stay in the cache between the four passes.
-        """
-        if self.is_torch:
-            return array.sub_((array * (1.0 / prime)).round_(), alpha=float(prime))
-        rows = max(1, CACHED * len(array) // max(1, array.size))
-        for first in range(0, len(array), rows):
-            piece = array[first : first + rows]
-            quotient = piece * (1.0 / prime)
-            np.rint(quotient, out=quotient)
-            quotient *= prime
-            piece -= quotient
-        return array
-
     def add_product_(self, total: Array, left: Array, right: Array) -> Array:
         """total + left * right, element by element with broadcasting, in place."""
         if self.is_torch:
@@ -127,8 +111,21 @@ class PrimeField:
         return EXACT // (half * (int(LIMB) // 2 if self.has_two_limbs else half))
 
     def reduced(self, array: Array) -> Array:
-        """The array itself, reduced in place."""
-        return self.arrays.reduce_(array, self.prime)
+        """The array itself, with every integer replaced by the nearest to zero of its class.
+
+        On a CPU in pieces that stay in the cache between the four passes.
+        """
+        prime = self.prime
+        if self.arrays.is_torch:
+            return array.sub_((array * (1.0 / prime)).round_(), alpha=float(prime))
+        rows = max(1, CACHED * len(array) // max(1, array.size))
+        for first in range(0, len(array), rows):
+            piece = array[first : first + rows]
+            quotient = piece * (1.0 / prime)
+            np.rint(quotient, out=quotient)
+            quotient *= prime
+            piece -= quotient
+        return array
 
     def limbs(self, array: Array) -> tuple[Array, ...]:
         """The parts of a left factor: itself, or its high and low half."""

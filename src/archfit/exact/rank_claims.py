@@ -3,7 +3,6 @@
 Their sentences and networks stand in resources/rank_claims.toml.
 """
 
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,9 +11,8 @@ from typing import Any
 
 from archfit.exact.experiment import Experiment
 from archfit.exact.measure import MeasureOptions, estimate
-from archfit.spec.files import packed_file
-from archfit.theory import continuous_bounds as continuous
-from archfit.theory.statistics_bounds import statistics_upper_bound_short
+from archfit.spec.packed import packed_table
+from archfit.theory.catalogue import ENTRIES
 
 DEPTHS = range(1, 6)  # of the growth
 WIDTHS = range(2, 9)
@@ -42,9 +40,8 @@ class RankClaim:
 
 def claims() -> tuple[RankClaim, ...]:
     """All that can be run by name."""
-    file = packed_file("rank_claims.toml")
     found = []
-    for name, claim in tomllib.loads(file.read_text(encoding="utf-8")).items():
+    for name, claim in packed_table("rank_claims.toml").items():
         groups, holds = tuple(_group(row) for row in claim["groups"]), RULES[claim["ranks"]]
         found.append(RankClaim(name=name, says=claim["says"], groups=groups, holds=holds))
     return tuple(found)
@@ -83,13 +80,12 @@ def growth_bounds(depth: int, width: int, positions: int) -> dict[str, int | Fra
 
     All are proved but ub_thm2, which is disputed.
     """
-    half, has_lower = positions // 2, depth >= 2
+    half = positions // 2
+    sides = {"inside": half, "outside": positions - half}
+    sizes = {"depth": depth, "width": width, "heads": 1} | sides
     return {
-        "ub_stat_N": statistics_upper_bound_short(depth, width, half, positions - half),
-        "ub_thm1": int(continuous.every_depth_upper_bound(depth, width, 1)),
-        "ub_thm2": continuous.deep_upper_formula(depth, width).exact(),
-        "lb": int(continuous.lower_bound(depth, width, 1)) if has_lower else None,
-        "lb_strong": int(continuous.strong_lower_bound(depth, width, 1)) if has_lower else None,
+        name: None if depth < 2 and name.startswith("lb") else ENTRIES[name].of(sizes)
+        for name in ("ub_stat_N", "ub_thm1", "ub_thm2", "lb", "lb_strong")
     }
 
 

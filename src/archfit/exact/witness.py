@@ -5,20 +5,13 @@ weights reach, so a checked witness is a computation that anybody can repeat in 
 the network is run, its outputs are compared with what was promised, and the rank is measured.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import Literal, TypeAlias
 
-from archfit.exact.elimination import modular_rank
-from archfit.exact.prime_field import (
-    Arrays,
-    PrimeField,
-    Residues,
-    residue_power,
-    residue_product,
-    root_of_minus_one,
-)
+from archfit.exact.elimination import residue_rank
+from archfit.exact.prime_field import Residues, residue_power, residue_product, root_of_minus_one
 from archfit.exact.witness_network import NetworkShape, WitnessNetwork, run
 from archfit.spec import lazy_numpy as np
 from archfit.theory.continuous_bounds import doubled_degree
@@ -31,114 +24,98 @@ _SEED = 7
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class InnerProductPower:
-    """The promise of constant <v_a, v_b>^exponent, at every coordinate and position."""
+class Promise:
+    """What weights are said to compute: a formula, and the outputs at pairs of samples by it."""
 
     formula: str
-    constant: int
-    exponent: int
-    vectors: Residues  # v_a, as rows
-
-    def matrix(self, prime: int) -> Residues:
-        """The promised values of all pairs (a, b), a row at a time."""
-        return np.stack([self._values(row, self.vectors, prime) for row in self.vectors])
-
-    def outputs(self, pairs: Residues, x_BDN: Residues, prime: int) -> Residues:
-        """The promised output at the pairs (B, 2)."""
-        values = self._values(self.vectors[pairs[:, 0]], self.vectors[pairs[:, 1]], prime)
-        return np.broadcast_to(values[:, None, None], x_BDN.shape)
-
-    def _values(self, left: Residues, right: Residues, prime: int) -> Residues:
-        inner = (left * right % prime).sum(axis=-1) % prime
-        return self.constant * residue_power(inner, self.exponent, prime) % prime
+    outputs: Callable[[Residues, Residues], Residues]  # at pairs (B, 2), whose inputs are x_BDN
+    matrix: Callable[[], Residues] | None = None  # at all pairs, where no inputs are needed
 
 
-def promised_power(
+def inner_product_power(
     shape: NetworkShape, vectors: Residues, prime: int, *, has_halves: bool
-) -> InnerProductPower:
+) -> Promise:
     """N^((3^(L-1)-1)/2) (2 J <v_a, v_b>)^lambda, lambda = 3^(L-2), of the simplified witness.
 
-    The base witness, with halves, has J hd^(lambda-1) times that.
+    The base witness, with halves, has J hd^(lambda-1) times that. It is promised at every
+    coordinate and position; `vectors` are the v_a, as rows.
     """
     J, L, N, hd = root_of_minus_one(prime), shape.depth, shape.positions, shape.half
     power, degree = f"3^{L - 2}", doubled_degree(L)
     formula = f"{N}^((3^{L - 1} - 1)/2) (2J <v_a, v_b>)^({power})"
-    constant = pow(N, (3 ** (L - 1) - 1) // 2, prime) * pow(2 * J, degree, prime)
+    constant = pow(N, (3 ** (L - 1) - 1) // 2, prime) * pow(2 * J, degree, prime) % prime
     if has_halves:
         formula = "J " + formula.replace(" (2J", f" {hd}^({power} - 1) (2J")
-        constant *= J * pow(hd, degree - 1, prime)
-    return InnerProductPower(
-        formula=formula, constant=constant % prime, exponent=degree, vectors=vectors
-    )
+        constant = constant * J * pow(hd, degree - 1, prime) % prime
+
+    def values(left: Residues, right: Residues) -> Residues:
+        inner = (left * right % prime).sum(axis=-1) % prime
+        return constant * residue_power(inner, degree, prime) % prime
+
+    def outputs(pairs: Residues, x_BDN: Residues) -> Residues:
+        found = values(vectors[pairs[:, 0]], vectors[pairs[:, 1]])
+        return np.broadcast_to(found[:, None, None], x_BDN.shape)
+
+    def matrix() -> Residues:  # a row at a time
+        return np.stack([values(row, vectors) for row in vectors])
+
+    return Promise(formula=formula, outputs=outputs, matrix=matrix)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MomentMonomial:
-    """The promise of x_{i,h} prod_{a<=b} S_ab^E_ab at coordinate h < heads, and of 0 beyond."""
+def moment_monomials(
+    exponents: Sequence[Sequence[int]], prime: int, _pairs: Residues, x_BDN: Residues
+) -> Residues:
+    """x_{i,h} prod_{a<=b} S_ab^E_ab at coordinate h < heads, and 0 beyond.
 
-    formula: str
-    exponents: tuple[tuple[int, ...], ...]  # of each head, for the pairs a <= b in order
-
-    def outputs(self, pairs: Residues, x_BDN: Residues, prime: int) -> Residues:  # noqa: ARG002  # all is in the inputs
-        """The promised output for these inputs, from their second moments."""
-        moments = residue_product(x_BDN, x_BDN.transpose(0, 2, 1), prime)
-        indices = list(combinations_with_replacement(range(len(self.exponents)), 2))
-        outputs = np.zeros_like(x_BDN)
-        for head, exponents in enumerate(self.exponents):
-            outputs[:, head] = x_BDN[:, head]
-            for (a, b), exponent in zip(indices, exponents, strict=True):
-                factor = residue_power(moments[:, a, b], exponent, prime)
-                outputs[:, head] = outputs[:, head] * factor[:, None] % prime
-        return outputs
+    S are the second moments of the inputs; `exponents` has those of each head, for the pairs
+    a <= b in order.
+    """
+    moments = residue_product(x_BDN, x_BDN.transpose(0, 2, 1), prime)
+    indices = list(combinations_with_replacement(range(len(exponents)), 2))
+    outputs = np.zeros_like(x_BDN)
+    for head, powers in enumerate(exponents):
+        outputs[:, head] = x_BDN[:, head]
+        for (a, b), exponent in zip(indices, powers, strict=True):
+            factor = residue_power(moments[:, a, b], exponent, prime)
+            outputs[:, head] = outputs[:, head] * factor[:, None] % prime
+    return outputs
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PowersOfNorms:
-    """The promise of the sphere: c at every coordinate, by position.
+def powers_of_norms(
+    depth: int, free: list[int], causal: bool, prime: int, _pairs: Residues, x_BDN: Residues
+) -> Residues:
+    """What the sphere promises: c at every coordinate, by position.
 
     c_i = sum_j n_j <w_j, w_i> and in each later layer c_i <- c_i sum_j c_j^2, over the positions j
-    that i sees, with w_i the sum of the vectors and n_i the number of those positions.
+    that i sees, with w_i the sum of the vectors, at the `free` coordinates of the inputs, and n_i
+    the number of those positions.
     """
-
-    formula: str
-    depth: int
-    free: list[int]  # coordinates of the vectors
-    causal: bool
-
-    def outputs(self, pairs: Residues, x_BDN: Residues, prime: int) -> Residues:  # noqa: ARG002  # all is in the inputs
-        """The promised output for these inputs, from sums of their vectors."""
-        N = x_BDN.shape[2]
-        seen = np.triu(np.ones((N, N), np.int64)) if self.causal else np.ones((N, N), np.int64)
-        w = x_BDN[:, self.free] @ seen % prime
-        inner = residue_product(w.transpose(0, 2, 1), w, prime)
-        c = (seen.sum(axis=0)[:, None] * inner * seen % prime).sum(axis=1) % prime
-        for _ in range(self.depth - 2):
-            c = c * (c * c % prime @ seen % prime) % prime
-        return np.broadcast_to(c[:, None], x_BDN.shape)
+    N = x_BDN.shape[2]
+    seen = np.triu(np.ones((N, N), np.int64)) if causal else np.ones((N, N), np.int64)
+    w = x_BDN[:, free] @ seen % prime
+    inner = residue_product(w.transpose(0, 2, 1), w, prime)
+    c = (seen.sum(axis=0)[:, None] * inner * seen % prime).sum(axis=1) % prime
+    for _ in range(depth - 2):
+        c = c * (c * c % prime @ seen % prime) % prime
+    return np.broadcast_to(c[:, None], x_BDN.shape)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ChainProduct:
-    """The promise of prod_k prod_l (t_kl + b_kl)^(2^(L'-2-l)) at one coordinate of the output."""
+def chain_product(
+    chains: int, layers: int, prime: int, _pairs: Residues, x_BDN: Residues
+) -> Residues:
+    """prod_k prod_l (t_kl + b_kl)^(2^(L'-2-l)), L' layers, at one coordinate of the last position.
 
-    formula: str
-    chains: int
-    layers: int  # L'
-
-    def outputs(self, pairs: Residues, x_BDN: Residues, prime: int) -> Residues:  # noqa: ARG002  # all is in the inputs
-        """The promised output at the last position, from sums of squares."""
-        product = np.ones(len(x_BDN), np.int64)
-        for chain in range(self.chains):
-            a, b = x_BDN[:, 1 + 4 * chain], x_BDN[:, 2 + 4 * chain]
-            for layer in range(self.layers - 1):
-                sums_a, sums_b = ((z * z % prime).cumsum(axis=1) % prime for z in (a, b))
-                total = (sums_a[:, -1] + sums_b[:, -1]) % prime
-                power = residue_power(total, 2 ** (self.layers - 2 - layer), prime)
-                product, a, b = product * power % prime, a * sums_a % prime, b * sums_b % prime
-        return product
-
-
-Promise: TypeAlias = InnerProductPower | MomentMonomial | PowersOfNorms | ChainProduct
+    It comes from sums of squares.
+    """
+    product = np.ones(len(x_BDN), np.int64)
+    for chain in range(chains):
+        a, b = x_BDN[:, 1 + 4 * chain], x_BDN[:, 2 + 4 * chain]
+        for layer in range(layers - 1):
+            sums_a, sums_b = ((z * z % prime).cumsum(axis=1) % prime for z in (a, b))
+            total = (sums_a[:, -1] + sums_b[:, -1]) % prime
+            power = residue_power(total, 2 ** (layers - 2 - layer), prime)
+            product, a, b = product * power % prime, a * sums_a % prime, b * sums_b % prime
+    return product
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -198,7 +175,7 @@ def check_witness(witness: Witness) -> WitnessCheck:
     that of the promised values.
     """
     inside, outside, embedding = witness.inside, witness.outside, witness.embedding
-    embedding_rank = None if embedding is None else _rank(embedding, witness.prime)
+    embedding_rank = None if embedding is None else residue_rank(embedding, witness.prime)
     pairs, extent = _pairs(len(inside), len(outside), witness)
     outputs = np.zeros((len(inside), len(outside)), dtype=np.int64)
     wrong, shape = 0, witness.shape
@@ -208,7 +185,7 @@ def check_witness(witness: Witness) -> WitnessCheck:
         x_BDN = np.concatenate([inside[some[:, 0]], outside[some[:, 1]]], axis=2)
         y_BDN = run(witness.network, x_BDN, witness.prime, causal=witness.causal)
         read = y_BDN[:, witness.entry, witness.output]
-        promised = witness.promise.outputs(some, x_BDN, witness.prime)
+        promised = witness.promise.outputs(some, x_BDN)
         found = (read if promised.ndim == 1 else y_BDN) != promised
         wrong += int(found.reshape(len(some), -1).any(axis=1).sum())
         outputs[some[:, 0], some[:, 1]] = read
@@ -227,15 +204,10 @@ def _measured_rank(witness: Witness, outputs: Residues, extent: Extent) -> int |
     if len(outputs) < witness.bound:
         return None
     if extent == "all":
-        return _rank(outputs, witness.prime)
-    if isinstance(witness.promise, InnerProductPower):
-        return _rank(witness.promise.matrix(witness.prime), witness.prime)
+        return residue_rank(outputs, witness.prime)
+    if witness.promise.matrix is not None:
+        return residue_rank(witness.promise.matrix(), witness.prime)
     return None
-
-
-def _rank(matrix: Residues, prime: int) -> int:
-    field = PrimeField(prime=prime, arrays=Arrays())
-    return modular_rank(field, field.reduced(field.arrays.array(matrix)))
 
 
 def _pairs(rows: int, columns: int, witness: Witness) -> tuple[Residues, Extent]:

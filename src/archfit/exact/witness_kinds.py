@@ -11,6 +11,7 @@ Source: Wies et al. 2021, lemmas 5 to 8, with their indices corrected.
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -22,14 +23,14 @@ from archfit.exact.prime_field import (
     check_witness_prime,
     root_of_minus_one,
 )
-from archfit.exact.witness import Witness
+from archfit.exact.witness import Promise, Witness
 from archfit.exact.witness_network import MOST_ROWS, NetworkShape
 from archfit.spec import lazy_numpy as np
 from archfit.spec.errors import check_at_least, check_choice, refusal, refuse_if
 from archfit.theory import continuous_bounds as continuous
 from archfit.theory import vocabulary_bounds as vocabulary
 from archfit.theory import witness_formula as explicit
-from archfit.theory.witness_formula import Plan
+from archfit.theory.catalogue import ENTRIES
 
 MOST_TOKENS = 20_000
 MOST_PATCH_NUMBERS = 2000
@@ -53,7 +54,7 @@ class WitnessRequest:
     vocab: int | None = None
     patch: int | None = None
     channels: int | None = None
-    plan: Plan | None = None
+    plan: explicit.Plan | None = None
     entry: int | None = None
     chains: int | None = None
     causal: bool = False
@@ -88,8 +89,7 @@ def _base(request: WitnessRequest, prime: int) -> Witness:
     shape.check_fits(shape.heads * shape.half)
     vectors = weights.unit_vectors(shape, shape.heads * shape.half, prime)
     inputs = [weights.side(shape, chosen) for chosen in weights.both_halves(shape, vectors)]
-    bound = int(continuous.lower_bound(shape.depth, shape.width, shape.heads))
-    return _witness(request, shape, prime, bound, inputs, vectors)
+    return _witness(request, shape, prime, inputs, vectors)
 
 
 def _simplified(request: WitnessRequest, prime: int) -> Witness:
@@ -101,8 +101,7 @@ def _simplified(request: WitnessRequest, prime: int) -> Witness:
     free = shape.places(0, shape.head_dim - 1)
     turned = (vectors, J * vectors % prime)
     inputs = [weights.side(shape, weights.templates(shape, each, free)) for each in turned]
-    bound = int(continuous.strong_lower_bound(shape.depth, shape.width, shape.heads))
-    return _witness(request, shape, prime, bound, inputs, vectors)
+    return _witness(request, shape, prime, inputs, vectors)
 
 
 def _sphere(request: WitnessRequest, prime: int) -> Witness:
@@ -118,9 +117,10 @@ def _sphere(request: WitnessRequest, prime: int) -> Witness:
     sides = [weights.side(shape, weights.templates(shape, vectors, free)) for vectors in drawn]
     network = weights.simplified_network(shape, prime, share=False)
     formula = f"a polynomial of degree 3^{shape.depth - 2} in |a|^2, <a, b>, |b|^2"
-    promise = promises.PowersOfNorms(formula=formula, depth=shape.depth, free=free, causal=causal)
+    outputs = partial(promises.powers_of_norms, shape.depth, free, causal, prime)
+    promise = Promise(formula=formula, outputs=outputs)
     more: dict[str, Any] = {"sizes": {"causal": causal}, "causal": causal}
-    return _witness(request, shape, prime, bound, sides, network=network, promise=promise, **more)
+    return _witness(request, shape, prime, sides, network=network, promise=promise, **more)
 
 
 def _chain(request: WitnessRequest, prime: int) -> Witness:
@@ -147,12 +147,10 @@ def _chain(request: WitnessRequest, prime: int) -> Witness:
     constants = [0, *(at for k in range(chains) for at in (3 + 4 * k, 4 + 4 * k))]
     outside[:, constants, -1] = 1
     formula = f"the product of {chains} x prod_l (t_l + b_l)^(2^({layers - 2} - l))"
-    parts: dict[str, Any] = {
-        "network": weights.chain_network(shape, chains),
-        "promise": promises.ChainProduct(formula=formula, chains=chains, layers=layers),
-        "sizes": {"chains": chains},
-    }
-    return _witness(request, shape, prime, bound, [inside, outside], entry=3, causal=True, **parts)
+    outputs = partial(promises.chain_product, chains, layers, prime)
+    parts: dict[str, Any] = {"promise": Promise(formula=formula, outputs=outputs)}
+    parts |= {"network": weights.chain_network(shape, chains), "sizes": {"chains": chains}}
+    return _witness(request, shape, prime, [inside, outside], entry=3, causal=True, **parts)
 
 
 def _convolution(request: WitnessRequest, prime: int) -> Witness:
@@ -176,9 +174,8 @@ def _convolution(request: WitnessRequest, prime: int) -> Witness:
     # The kernel makes each sample of the patches that hold its active coordinates.
     samples = (weights.side(shape, chosen) for chosen in weights.both_halves(shape, vectors))
     inputs = [kernel @ (kernel.T @ x_BDN) for x_BDN in samples]
-    bound = int(vocabulary.vocabulary_lower_bound(shape.depth, shape.width, shape.heads, r))
     more = _embedding(r, kernel, rank, patch=patch, channels=channels)
-    return _witness(request, shape, prime, bound, inputs, vectors, **more)
+    return _witness(request, shape, prime, inputs, vectors, **more)
 
 
 def _vocabulary(request: WitnessRequest, prime: int) -> Witness:
@@ -186,7 +183,6 @@ def _vocabulary(request: WitnessRequest, prime: int) -> Witness:
     shape, r = request.shape(), request.rank or request.width
     columns = used_columns(shape, r)
     needed = vocabulary.vocabulary_needed(shape.depth, shape.width, shape.heads, r)
-    bound = int(vocabulary.vocabulary_lower_bound(shape.depth, shape.width, shape.heads, r))
     vocab = _checked_vocab(request.vocab, needed)
     vectors = weights.unit_vectors(shape, columns, prime)
     table = np.repeat(weights.filler(shape), vocab, axis=1)
@@ -196,7 +192,7 @@ def _vocabulary(request: WitnessRequest, prime: int) -> Witness:
     inputs = np.split(table[:, tokens].transpose(1, 0, 2), 2)
     # The constants are equal rows of the table.
     more = _embedding(r, table, 2 * columns + 1, vocab=vocab)
-    return _witness(request, shape, prime, bound, inputs, vectors, **more)
+    return _witness(request, shape, prime, inputs, vectors, **more)
 
 
 def _long_vocabulary(request: WitnessRequest, prime: int) -> Witness:
@@ -211,8 +207,7 @@ def _long_vocabulary(request: WitnessRequest, prime: int) -> Witness:
     needed = vocabulary.positions_needed(request.depth, request.heads, r)
     shape = request.shape(needed)
     shape.check_run()
-    is_short = shape.positions < needed
-    refuse_if(is_short, "too-short-to-spell", shape.positions, needed=needed)
+    refuse_if(shape.positions < needed, "too-short-to-spell", shape.positions, needed=needed)
     vocab = _checked_vocab(request.vocab, 2 * d + 1)
     degree = continuous.doubled_degree(shape.depth)
     points = np.array(vocabulary.smallest_full_rank_sphere(d, degree))
@@ -228,9 +223,8 @@ def _long_vocabulary(request: WitnessRequest, prime: int) -> Witness:
         tokens[:, : d * E] = own.reshape(len(points), -1)
         return table[:, tokens].transpose(1, 0, 2)
 
-    bound = int(vocabulary.long_sequence_lower_bound(shape.depth, shape.heads, r))
     more = _embedding(r, table, 2 * d + 1, vocab=vocab)
-    return _witness(request, shape, prime, bound, [spelled(1), spelled(1 + d)], points, **more)
+    return _witness(request, shape, prime, [spelled(1), spelled(1 + d)], points, **more)
 
 
 def _monomial(request: WitnessRequest, prime: int) -> Witness:
@@ -246,22 +240,22 @@ def _monomial(request: WitnessRequest, prime: int) -> Witness:
         plans = (explicit.grow_plan(shape.depth, shape.heads, seed=seed) for seed in range(tries))
         plan, entry = max(plans, key=lambda found: int(explicit.monomial_witness(*sizes, *found)))
     entry = entry if request.entry is None else request.entry
-    explicit.check_plan(*sizes, plan, entry)
+    expected = int(explicit.monomial_witness(*sizes, plan, entry))
     if shape.side < shape.heads:
         needs = {"side": shape.side, "heads": shape.heads, "least": 2 * shape.heads}
         raise refusal("dependent-moments", shape.positions, **needs)
-    expected = int(explicit.monomial_witness(*sizes, plan, entry))
     wanted = expected + SURPLUS
     work = wanted**2 * shape.multiplications
     fits = wanted <= MOST_ROWS and work <= promises.MOST_MULTIPLICATIONS
     size = (wanted if fits else FEW_SAMPLES, shape.width, shape.side)
     sides = [np.random.default_rng(seed).integers(0, prime, size) for seed in (1, 2)]
-    exponents = tuple(tuple(explicit.final_exponents(*sizes, plan, h)) for h in range(shape.heads))
-    promise = promises.MomentMonomial(formula="x_h prod S_ab^E_ab, S = X X^T", exponents=exponents)
+    exponents = [explicit.final_exponents(*sizes, plan, head) for head in range(shape.heads)]
+    outputs = partial(promises.moment_monomials, exponents, prime)
+    promise = Promise(formula="x_h prod S_ab^E_ab, S = X X^T", outputs=outputs)
     more: dict[str, Any] = {"sizes": {"plan": plan, "entry": entry}, "entry": entry}
     network = weights.monomial_network(shape, plan)
     more |= {"network": network, "promise": promise}
-    return _witness(request, shape, prime, expected, sides, **more)
+    return _witness(request, shape, prime, sides, **more)
 
 
 class WitnessKind(NamedTuple):
@@ -299,26 +293,23 @@ def _check_constant(shape: NetworkShape) -> None:
     refuse_if(shape.head_dim < 2, "heads-without-vector", shape.width, **numbers)
 
 
-def used_columns(shape: NetworkShape, embedding_rank: int) -> int:
-    """n' = floor((r - H) / 2), refused where nothing is left of it."""
+def used_columns(shape: NetworkShape, r: int) -> int:
+    """n' = floor((r - H) / 2), refused where nothing is left of it or r is over the width."""
     shape.check_halves()
-    columns, heads = (embedding_rank - shape.heads) // 2, shape.heads
-    if columns < 1:
-        raise refusal("no-coordinate-for-vectors", embedding_rank, heads=heads, least=heads + 2)
+    columns, heads = (r - shape.heads) // 2, shape.heads
+    refuse_if(columns < 1, "no-coordinate-for-vectors", r, heads=heads, least=heads + 2)
     shape.check_fits(columns)
-    vocabulary.vocabulary_lower_bound(shape.depth, shape.width, shape.heads, embedding_rank)
+    vocabulary.vocabulary_lower_bound(shape.depth, shape.width, heads, r)
     return columns
 
 
-def _spelled_columns(shape: NetworkShape, embedding_rank: int) -> int:
+def _spelled_columns(shape: NetworkShape, r: int) -> int:
     """d = floor((r - 1 - H) / 2), refused where it is zero or more than the halves hold."""
     shape.check_halves()
-    d = (embedding_rank - 1 - shape.heads) // 2
+    d, width = (r - 1 - shape.heads) // 2, shape.width
     shape.check_fits(max(1, d))
-    vocabulary.long_sequence_lower_bound(shape.depth, shape.heads, embedding_rank)
-    if d > shape.heads * shape.half:
-        ends = {"most": shape.width + 1, "width": shape.width}
-        raise refusal("rank-over-halves", embedding_rank, **ends)
+    vocabulary.long_sequence_lower_bound(shape.depth, shape.heads, r)
+    refuse_if(d > shape.heads * shape.half, "rank-over-halves", r, most=width + 1, width=width)
     return d
 
 
@@ -332,7 +323,6 @@ def _witness(
     request: WitnessRequest,
     shape: NetworkShape,
     prime: int,
-    bound: int,
     sides: Sequence[Residues],
     vectors: "Residues | None" = None,
     **more: Any,
@@ -344,9 +334,10 @@ def _witness(
     if vectors is not None:
         has_halves = request.kind != "simplified"
         network = weights.base_network if has_halves else weights.simplified_network
-        promise = promises.promised_power(shape, vectors, prime, has_halves=has_halves)
+        promise = promises.inner_product_power(shape, vectors, prime, has_halves=has_halves)
         more |= {"network": network(shape, prime), "promise": promise}
-    more["inputs"] = asdict(shape) | more.pop("sizes", {})
-    more |= {"kind": request.kind, "bound_id": KINDS[request.kind].bound_id, "bound": bound}
-    inside, outside = sides
+    kind, bound_id = request.kind, KINDS[request.kind].bound_id
+    inputs, (inside, outside) = asdict(shape) | more.pop("sizes", {}), sides
+    bound = int(ENTRIES[bound_id].of(inputs))
+    more |= {"kind": kind, "bound_id": bound_id, "bound": bound, "inputs": inputs}
     return Witness(shape=shape, prime=prime, inside=inside, outside=outside, **more)

@@ -27,8 +27,9 @@ from typing import TypeAlias
 from archfit.exact.prime_field import Residues, residue_product, root_of_minus_one
 from archfit.spec import lazy_numpy as np
 from archfit.spec.errors import refusal, refuse_if
-from archfit.theory.arithmetic import check_sizes, multiset, rough
+from archfit.theory.arithmetic import multiset, rough
 from archfit.theory.continuous_bounds import doubled_degree
+from archfit.theory.inputs import check_sizes
 from archfit.theory.witness_formula import Plan, chain_layers
 
 MOST_ROWS = 2000  # of the matrix: elimination takes seconds

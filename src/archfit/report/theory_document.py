@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from archfit.report.document import Document, Figure, Section, Table, facts, json_of, said
 from archfit.theory.arithmetic import TooManyDigitsError
-from archfit.theory.bounds import BoundsReport, notes
+from archfit.theory.bounds import BoundsReport
 from archfit.theory.catalogue import ENTRIES, Quantity, as_json_value, quantity
 from archfit.theory.counterexample import Refutation
 from archfit.theory.shape import Bound, Shape
@@ -28,9 +28,33 @@ Json = dict[str, object]
 
 def bounds_json(report: BoundsReport) -> Json:
     """All bounds of one architecture, for programs."""
-    share, told = f"{report.saturation:.6g}", list(notes(report.shape))
-    meaning = said("bounds.paper-threshold")
-    return _data("bounds", report, paper_threshold_is=meaning, share=share, notes=told)
+    share, words = f"{report.saturation:.6g}", _regime_words(report)
+    return _data("bounds", report, share=share, notes=notes(report.shape), **words)
+
+
+def _regime_words(report: BoundsReport) -> dict[str, str]:
+    """Where the depth stands, what its thresholds are, and what the saturation is."""
+    shape, mask = report.shape, "masked" if report.shape.causal else "unmasked"
+    growth, formula = (said(f"bounds.{what}-{mask}") for what in ("growth", "threshold"))
+    return {
+        "regime_name": said(f"bounds.{report.regime.place}", shape, report.regime, growth=growth),
+        "paper_threshold_is": said("bounds.paper-threshold"),
+        "corrected_threshold_is": said("bounds.corrected-threshold", formula=formula),
+        "saturation_is": said(f"bounds.saturation-{mask}"),
+    }
+
+
+def notes(shape: Shape) -> list[str]:
+    """What a reader of the bounds must know about this shape."""
+    is_open = shape.positions is None
+    told = {
+        "uneven-heads": shape.head_dim is None and shape.width % shape.heads > 0,
+        "any-length": is_open,
+        "under-mask": shape.causal,
+        "large-vocabulary": shape.vocab is not None and not shape.causal,
+        "residual-length": shape.residual and is_open,
+    }
+    return [said(f"bounds.{note}", shape) for note, holds in told.items() if holds]
 
 
 def _data(name: str, item: object, **more: object) -> Json:
@@ -41,7 +65,7 @@ def _data(name: str, item: object, **more: object) -> Json:
 def bounds_document(report: BoundsReport, verdict: Refutation | None) -> Document:
     """All bounds of one architecture, the best proved pair first."""
     shape, regime, data = report.shape, report.regime, bounds_json(report)
-    lower, upper = _size(report.lower), _size(report.upper)
+    lower, upper, words = _size(report.lower), _size(report.upper), _regime_words(report)
     found = Decimal(0) if verdict is None or shape.vocab else verdict.witness_log3 or Decimal(0)
     if found > report.lower.log3:
         lower = f"3^{short_real(found)}"
@@ -64,15 +88,15 @@ def bounds_document(report: BoundsReport, verdict: Refutation | None) -> Documen
                 said("bounds.analysed", network=network, mask=mask),
                 said("bounds.lower", report.lower, proved=PROVED[report.lower.status]),
                 said("bounds.upper", report.upper, proved=PROVED[report.upper.status]),
-                said("bounds.regime", shape.depth, regime),
+                said("bounds.regime", shape.depth, words["regime_name"]),
                 said("bounds.means"),
             ),
             Section.of("", table, is_why=True),
             Section.of(
                 "",
                 f"Network: {data['network']}.",
-                f"{regime.paper_threshold:.3f} = {said('bounds.paper-threshold')}.",
-                f"{regime.corrected_threshold:.3f} = {regime.corrected_threshold_is}.",
+                f"{regime.paper_threshold:.3f} = {words['paper_threshold_is']}.",
+                f"{regime.corrected_threshold:.3f} = {words['corrected_threshold_is']}.",
                 *(f"Note: {note}." for note in notes(shape)),
                 said("bounds.sources"),
                 is_why=True,

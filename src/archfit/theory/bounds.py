@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
+from typing import Literal
 
 from archfit.theory import statistics_bounds as statistics
 from archfit.theory import vocabulary_bounds as vocabulary
-from archfit.theory.arithmetic import digits, log3, symmetric_entries
 from archfit.theory.causal_bounds import seen_statistics
+from archfit.theory.reals import digits, log3
 from archfit.theory.shape import Bound, Shape, bound
 from archfit.theory.thresholds import depth_threshold
 from archfit.theory.witness_formula import grow_plan, most_chains
@@ -23,8 +24,7 @@ class Regime:
 
     paper_threshold: Decimal
     corrected_threshold: Decimal
-    corrected_threshold_is: str  # and what not
-    name: str
+    place: Literal["below", "between", "past"]  # both
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +35,6 @@ class BoundsReport:
     regime: Regime
     bounds: tuple[Bound, ...]  # the best proved pair first
     saturation: Decimal
-    saturation_is: str
 
     @property
     def lower(self) -> Bound:
@@ -61,44 +60,20 @@ def bounds_report(shape: Shape, witness_tries: int = 4) -> BoundsReport:
         (bound for bound in found if bound is not lower and bound is not upper),
         key=lambda bound: (bound.status == "disputed", bound.side, bound.log3),
     )
-    share, of = _saturation(shape, upper)
-    return BoundsReport(
-        shape=shape,
-        regime=regime(shape),
-        bounds=(lower, upper, *rest),
-        saturation=share,
-        saturation_is=f"{of}: a reading of an upper bound, not advice",
-    )
+    bounds, saturation = (lower, upper, *rest), _saturation(shape, upper)
+    return BoundsReport(shape=shape, regime=regime(shape), bounds=bounds, saturation=saturation)
 
 
 def regime(shape: Shape) -> Regime:
     """Where the depth stands for a network that can use so many dimensions as its inputs have."""
-    width, bend, formula = shape.embedding_rank, 2 * shape.embedding_rank**2, "2 log3(d) + log3(2)"
-    growth = "linearly in depth"
+    width, bend, power = shape.embedding_rank, 2 * shape.embedding_rank**2, 3**shape.depth
     if shape.causal:
         bend = 4 * seen_statistics(shape.masked)[0]
-        formula = "log3(4 m_0), m_0 the numbers of the prefix that the first layer uses"
-        growth = "with the square of depth"
-    paper, corrected = digits(lambda: depth_threshold(width)), digits(lambda: log3(bend))
-    if 3**shape.depth < width:
-        name = f"below log3({width}) = {paper:.1f}: both bounds grow doubly exponentially in depth"
-    elif 3**shape.depth < bend:
-        name = (
-            f"past log3({width}) = {paper:.1f}, where a disputed theorem says depth stops paying; "
-            f"up to {corrected:.1f} the upper bound grows doubly exponentially, so that by it more "
-            "layers may still help"
-        )
-    else:
-        name = (
-            f"past {corrected:.1f}, up to which the upper bound grows doubly exponentially; from "
-            f"there on its logarithm grows {growth}, and further layers may add less"
-        )
-    said = (
-        f"{formula}: up to this depth the upper bound grows doubly exponentially; no threshold of "
-        "the network, for no lower bound is known to change there, too"
+    return Regime(
+        paper_threshold=digits(lambda: depth_threshold(width)),
+        corrected_threshold=digits(lambda: log3(bend)),
+        place="below" if power < width else "between" if power < bend else "past",
     )
-    numbers = {"paper_threshold": paper, "corrected_threshold": corrected}
-    return Regime(**numbers, corrected_threshold_is=said, name=name)
 
 
 def lower_bounds(shape: Shape, witness_tries: int) -> Iterator[Bound]:
@@ -125,15 +100,15 @@ def _causal_lower_bounds(shape: Shape) -> Iterator[Bound]:
         return
     net = replace(shape.masked, embedding_rank=shape.embedding_rank)
     if len(shape.segments) == 2 and (chains := most_chains(net)):
-        yield bound("lb_causal_chain", L=shape.depth, chains=chains)
+        yield bound("lb_causal_chain", shape, chains=chains)
     yield from _sphere_lower_bounds(shape, "lb_sphere")
 
 
 def _sphere_lower_bounds(shape: Shape, *names: str) -> Iterator[Bound]:
     """Those by witnesses that need heads of two coordinates."""
-    (h, b), r = shape.blocks, shape.embedding_rank
-    if shape.depth > 1 and b > 1 and r > 1:
-        yield from (bound(name, L=shape.depth, d_x=h * b, H=h, r=r) for name in names)
+    h, b = shape.blocks
+    if shape.depth > 1 and b > 1 and shape.embedding_rank > 1:
+        yield from (bound(name, shape, width=h * b, heads=h) for name in names)
 
 
 def _continuous_lower_bounds(shape: Shape, witness_tries: int) -> Iterator[Bound]:
@@ -141,8 +116,7 @@ def _continuous_lower_bounds(shape: Shape, witness_tries: int) -> Iterator[Bound
     if shape.positions is None or shape.positions >= 2 * shape.width:
         heads = min(shape.heads, r, _WITNESS_HEADS)
         plans = [grow_plan(L, heads, seed=seed) for seed in range(witness_tries)]
-        network = {"L": L, "d_x": shape.width, "H": heads}
-        found = [bound("monomial_witness", plan=plan, entry=at, **network) for plan, at in plans]
+        found = [bound("monomial_witness", shape, heads=heads, plan=p, entry=at) for p, at in plans]
         yield max(found, key=lambda one: one.log3)
     yield from _sphere_lower_bounds(shape, "lb_sphere", "lb_strong")
     if L < 2 or b < 2 or r < 2:
@@ -150,14 +124,14 @@ def _continuous_lower_bounds(shape: Shape, witness_tries: int) -> Iterator[Bound
     if shape.is_rank_limited:
         usable = min(r, h + _halves(shape))
         if usable - h >= 2:
-            yield bound("lb_vocab", L=L, d_x=shape.width, H=h, r=usable)
+            yield bound("lb_vocab", shape, heads=h, embedding_rank=usable)
         return
     # The lower bound of Levine et al. and its relaxations, where d_x - H allows them.
     free = h * b - h
     needs = {"lb": 2, "lb_relaxA": 2, "lb_thm1_closed": 2, "lb_relaxB": 4, "lb_thm2_closed": 4}
     for name, least in needs.items():
         if free >= least and (free % 2 == 0 or "closed" not in name):
-            yield bound(name, L=L, d_x=h * b, H=h)
+            yield bound(name, shape, width=h * b, heads=h)
 
 
 def _halves(shape: Shape) -> int:
@@ -179,114 +153,81 @@ def _vocabulary_lower_bounds(shape: Shape, vocab: int) -> Iterator[Bound]:
         # The tokens that lemma 6 asks for are written out only where they are not astronomic.
         rows = digits(vocabulary.vocabulary_lower_bound(L, d, h, r).log3)
         if rows <= _LARGEST_VOCAB_LOG3 and vocab >= vocabulary.vocabulary_needed(L, d, h, r):
-            yield bound("lb_vocab", L=L, d_x=d, H=h, r=r)
+            yield bound("lb_vocab", shape, heads=h, embedding_rank=r)
     r, N = min(shape.embedding_rank, h + 1 + _halves(shape)), shape.positions
     with suppress(ValueError):  # the search of lemma 7 is too long: we claim nothing
         if r - h >= 3 and (N is None or vocabulary.positions_needed(L, h, r) <= N):
-            yield bound("lb_vocab_long", L=L, H=h, r=r)
+            yield bound("lb_vocab_long", shape, heads=h, embedding_rank=r)
 
 
 def upper_bounds(shape: Shape) -> Iterator[Bound]:
     """Every upper bound that speaks of the shape, the disputed ones among them."""
-    L, d, r, r_e = shape.depth, shape.width, shape.embedding_rank, shape.position_rank
     if shape.vocab is not None and shape.positions is not None:
-        yield bound("ub_fill", V=shape.vocab, N=shape.positions)
+        yield bound("ub_fill", shape)
     if shape.causal:
         yield _causal_upper_bound(shape)
         return
     if not shape.residual:
-        d_a = {} if shape.head_dim is None else {"d_a": shape.head_dim}
-        yield bound("ub_thm1", L=L, d_x=d, H=shape.heads, **d_a)
+        yield bound("ub_thm1", shape)
     yield from _statistics_upper_bounds(shape)
-    yield bound("ub_residual_thm4" if shape.residual else "ub_thm2", L=L, d_x=d)
+    yield bound("ub_residual_thm4" if shape.residual else "ub_thm2", shape)
     if shape.is_rank_limited or shape.vocab is not None:
-        yield bound("ub_vocab_statement", L=L, r=r, r_e=r_e)
-        yield bound("ub_vocab_proof", L=L, r=r, r_e=r_e)
-    elif d < 3**L and not shape.residual:
-        yield bound("ub_thm2_closed", L=L, d_x=d)
-    if shape.residual and shape.heads <= d:
-        network = {"L": L, "d_x": d, "H": shape.heads}
-        yield bound("ub_residual_doubled", **network)
+        yield bound("ub_vocab_statement", shape)
+        yield bound("ub_vocab_proof", shape)
+    elif shape.width < 3**shape.depth and not shape.residual:
+        yield bound("ub_thm2_closed", shape)
+    if shape.residual and shape.heads <= shape.width:
+        yield bound("ub_residual_doubled", shape)
         forms = ("recursion", "product_corrected", "product_paper", "closed_paper")
         for form in forms if shape.positions is not None else ():
-            yield bound(f"ub_residual_{form}", **network, N=shape.positions)
+            yield bound(f"ub_residual_{form}", shape)
 
 
 def _statistics_upper_bounds(shape: Shape) -> Iterator[Bound]:
     """ub_stat of the dimensions the inputs can use; positions widen a low rank again."""
-    L, d, r, r_e = shape.depth, shape.width, shape.embedding_rank, shape.position_rank
-    used = r
-    if shape.is_rank_limited and r_e > 0:
-        yield bound("ub_stat_pos", L=L, r=r, r_e=r_e)
-        used = d
-    yield bound("ub_stat", L=L, d_x=used)
-    if shape.vocab is not None and r_e == 0:
-        yield _worst_split(shape, "ub_stat_vocab", L=L, V=shape.vocab, r=r)
+    used = shape.embedding_rank
+    if shape.is_rank_limited and shape.position_rank > 0:
+        yield bound("ub_stat_pos", shape)
+        used = shape.width
+    yield bound("ub_stat", shape, width=used)
+    if shape.vocab is not None and shape.position_rank == 0:
+        yield _worst_split("ub_stat_vocab", shape)
     elif shape.positions is not None and shape.positions // 2 < used:
         with suppress(ValueError):  # a sum too long for this depth: ub_stat stands
-            yield _worst_split(shape, "ub_stat_N", L=L, d_x=used)
-    if L == 3 and shape.heads == 1 and not shape.residual:
-        yield bound("ub_stat_one_head_depth3", d_x=used)
+            yield _worst_split("ub_stat_N", shape, width=used)
+    if shape.depth == 3 and shape.heads == 1 and not shape.residual:
+        yield bound("ub_stat_one_head_depth3", shape, width=used)
 
 
 def _causal_upper_bound(shape: Shape) -> Bound:
     """The best for these segments; tokens are also vectors, and positions add to their rank."""
-    given: dict[str, object] = {"L": shape.depth, "d_x": shape.width, "H": shape.heads}
-    given |= {"d_a": shape.head_dim, "r": shape.reached_rank, "residual": shape.residual}
-    name = "ub_causal_segments"
-    if len(shape.segments) == 2:
-        name, ((_, before), (_, after)) = "ub_causal_prefix", shape.segments
-        given |= {"n_A": before, "n_B": after}
-    else:
-        given["segments"] = list(shape.segments)
+    given = asdict(shape.masked)
+    (_, given["prefix"]), *others, (_, given["continuation"]) = shape.segments
+    name = "ub_causal_segments" if others else "ub_causal_prefix"
     vocabs = {None, None if shape.position_rank else shape.vocab}
-    found = [bound(name, **given, V=vocab) for vocab in vocabs]
+    found = [bound(name, shape, **given | {"vocab": vocab}) for vocab in vocabs]
     return min(found, key=lambda found: found.log3)
 
 
-def _worst_split(shape: Shape, name: str, **inputs: int) -> Bound:
+def _worst_split(name: str, shape: Shape, **others: int) -> Bound:
     """The bound for a balanced partition; of an odd length the output may have either side."""
-    if shape.positions is None:
-        return bound(name, **inputs)
-    N, half = shape.positions, shape.positions // 2
-    found = [bound(name, n_P=n, n_Q=N - n, **inputs) for n in {half, N - half}]
+    sides: list[dict[str, int]] = [{}]
+    if (N := shape.positions) is not None:
+        sides = [{"inside": n, "outside": N - n} for n in {N // 2, N - N // 2}]
+    found = [bound(name, shape, **others, **side) for side in sides]
     return max(found, key=lambda found: found.log3)
 
 
-def notes(shape: Shape) -> Iterator[str]:
-    """What a reader of the bounds must know about this shape."""
-    if shape.head_dim is None and shape.width % shape.heads:
-        yield (
-            f"heads={shape.heads} does not divide width={shape.width}; upper bounds use the "
-            f"formula as it stands, lower bounds a network with heads of {shape.blocks[1]}"
-        )
-    if shape.positions is None:
-        yield "upper bounds hold for every length; lower bounds for sequences long enough"
-    if shape.causal:
-        yield "a mask can raise the rank: bounds of the unmasked network do not hold under it"
-    elif shape.vocab is not None:
-        yield (
-            "lower bounds for a vocabulary need one far larger than its rank, or long sequences "
-            "(lb_vocab_min_V, lemma7_N); those whose condition is not met are left out"
-        )
-    if shape.residual and shape.positions is None:
-        yield "the papers' bounds for residual networks need --positions"
-
-
-def _saturation(shape: Shape, upper: Bound) -> tuple[Decimal, str]:
-    """log3 of the upper bound over what it grows like at large depth, and in words."""
+def _saturation(shape: Shape, upper: Bound) -> Decimal:
+    """log3 of the upper bound over what it grows like at large depth."""
     L, r = shape.depth, shape.embedding_rank
     if shape.causal:
         growth = Decimal(max(1, seen_statistics(shape.masked)[0])) * L**2 / 2
-        return upper.log3 / growth, "log3 of the upper bound over m_0 L^2 / 2, as it grows in depth"
+        return upper.log3 / growth
     if shape.vocab is not None and shape.position_rank == 0:
-        slope = statistics.count_variables(shape.vocab, r) - 1
         bound = statistics.statistics_upper_bound_vocabulary(L, shape.vocab, r)
     elif shape.is_rank_limited and shape.position_rank > 0:
-        slope = symmetric_entries(r) + r * shape.position_rank
         bound = statistics.statistics_upper_bound_positions(L, r, shape.position_rank)
     else:
-        slope = symmetric_entries(r)
         bound = statistics.statistics_upper_bound(L, r)
-    words = "log3 of the statistics upper bound over its large-depth slope times depth"
-    return digits(bound.log3) / (max(slope, 1) * L), words
+    return digits(bound.log3) / (max(bound.variables - 1, 1) * L)

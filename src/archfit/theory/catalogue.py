@@ -6,23 +6,22 @@ parameters, read as `INPUTS` says of each.
 """
 
 import difflib
-import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from importlib import import_module
 from inspect import Parameter, signature
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, cast
 
 from archfit.spec.errors import InvalidValue, refusal, refuse_if
-from archfit.spec.files import packed_file
+from archfit.spec.packed import packed_table
 from archfit.theory import causal_bounds, witness_formula
-from archfit.theory import lazy_flint as flint
-from archfit.theory.arithmetic import ALIASES, INPUTS, LETTERS, Kind, Reader, check_sizes
+from archfit.theory.inputs import ALIASES, INPUTS, LETTERS, Kind, Reader, check_sizes
+from archfit.theory.reals import flint
 
 Status: TypeAlias = Literal["proved", "derived", "disputed"]
 Number: TypeAlias = int | Fraction | Decimal
@@ -31,6 +30,7 @@ Json: TypeAlias = "int | str | bool | list[Json] | dict[str, Json] | None"
 
 ANALYSED = "analysed network (linear attention; no softmax, norm or feed-forward)"
 NETWORK, CAUSAL_NETWORK = f"unmasked {ANALYSED}", f"causal {ANALYSED}"
+NETWORKS = {"none": NETWORK, "causal": CAUSAL_NETWORK, "any": ANALYSED}  # by their mask
 LARGEST_JSON_INTEGER = 2**53
 MOST_DIGITS_READ = 4300  # Python reads no longer integers unless it is told to
 
@@ -46,7 +46,8 @@ class Entry:
     @property
     def row(self) -> Mapping[str, Any]:
         """What it rests on; a logarithm shares the row of its quantity."""
-        return _rows()[self.name.removesuffix("_log3")]
+        row: Mapping[str, Any] = packed_table("quantities.toml")[self.name.removesuffix("_log3")]
+        return row
 
     @property
     def status_line(self) -> str:
@@ -58,11 +59,6 @@ class Entry:
         """How far to trust it, in a word."""
         word = self.status_line.partition(" ")[0].rstrip(",")
         return cast("Status", word)
-
-    @property
-    def network(self) -> str:
-        """Which network it speaks of: unmasked, causal, or both."""
-        return {"causal": CAUSAL_NETWORK, "any": ANALYSED}.get(self.row.get("mask", ""), NETWORK)
 
     @property
     def meaning(self) -> str:
@@ -95,15 +91,14 @@ class Entry:
         """What it is for these inputs."""
         return self.read(self.given(**inputs))
 
+    def of(self, sizes: Mapping[str, Any]) -> Any:
+        """What it is for those of these sizes that it takes."""
+        return self.value(**{word: sizes[word] for word in self.parameters if word in sizes})
+
     @property
     def takes(self) -> tuple[str, ...]:
         """The letters as a person reads them: in brackets where one may be left out."""
         return tuple(at if needed else f"[{at}]" for at, needed in self.letters.items())
-
-
-@cache
-def _rows() -> dict[str, dict[str, Any]]:
-    return tomllib.loads(packed_file("quantities.toml").read_text(encoding="utf-8"))
 
 
 MODULES = (
@@ -161,7 +156,7 @@ def quantity(name: str, **inputs: object) -> Quantity:
         status="disputed" if is_disputed else entry.status,
         status_line=entry.status_line,
         source=entry.row["source"],
-        network=entry.network,
+        network=NETWORKS[entry.row.get("mask", "none")],
     )
 
 
@@ -181,9 +176,8 @@ def _whole_number(word: str, value: object) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     # 1e999999999 is a Decimal of one digit, and no integer to have.
-    is_short = isinstance(value, Decimal) and value.adjusted() < MOST_DIGITS_READ
-    if isinstance(value, Decimal) and is_short and value == value.to_integral_value():
-        value = int(value)
+    if isinstance(value, Decimal) and value.adjusted() < MOST_DIGITS_READ:
+        value = int(value) if value == value.to_integral_value() else value
     if isinstance(value, bool) or not isinstance(value, int):
         raise refusal("not-whole", value, word=word, example=f"as {{{word}}}=3")
     check_sizes(**{word: value})
@@ -194,14 +188,13 @@ def as_plan(word: str, value: object) -> witness_formula.Plan:
     """The plan that a list of lists of pairs, or the word example, stands for."""
     if value == "example":
         return witness_formula.example_plan()
-    try:
-        plan = tuple(tuple((p, q) for p, q in layer) for layer in value)  # type: ignore[attr-defined]  # the except below
-    except (TypeError, ValueError) as problem:
-        raise refusal("not-a-plan", value, word=word, problem="has another shape") from problem
-    if not all(type(n) is int for layer in plan for pair in layer for n in pair):
-        said = "holds something that is no whole number"
-        raise refusal("not-a-plan", value, word=word, problem=said)
-    return plan
+    problem = "has another shape"
+    with suppress(TypeError, ValueError):
+        plan = tuple(tuple((p, q) for p, q in layer) for layer in value)  # type: ignore[attr-defined]  # suppressed
+        if all(type(n) is int for layer in plan for pair in layer for n in pair):
+            return plan
+        problem = "holds something that is no whole number"
+    raise refusal("not-a-plan", value, word=word, problem=problem)
 
 
 def _instance(kind: type, name: str) -> Callable[[str, object], object]:
@@ -231,16 +224,15 @@ def as_segments(word: str, value: object) -> list[causal_bounds.Segment]:
     if isinstance(value, str):
         parts = (part.partition(":") for part in value.split(","))
         pairs = [(side, int(n) if n.isdecimal() else n or None) for side, _, n in parts]
-    try:
+    problem = "has another shape"
+    with suppress(TypeError, ValueError):
         found = [(side, n) for side, n in pairs]
-    except (TypeError, ValueError) as problem:
-        raise refusal("not-segments", value, word=word, problem="has another shape") from problem
-    sides = [side for side, _ in found]
-    alternate = len(sides) > 1 and all({*pair} == {"A", "B"} for pair in pairwise(sides))
-    if not alternate or any(n is not None and (type(n) is not int or n < 1) for _, n in found):
-        said = "does not alternate between A and B"
-        raise refusal("not-segments", value, word=word, problem=said)
-    return found
+        problem = "does not alternate between A and B"
+        sides = pairwise(side for side, _ in found)
+        are_sizes = all(n is None or (type(n) is int and n >= 1) for _, n in found)
+        if len(found) > 1 and are_sizes and all({*pair} == {"A", "B"} for pair in sides):
+            return found
+    raise refusal("not-segments", value, word=word, problem=problem)
 
 
 # How each kind of input is read; one more kind is one more reader.

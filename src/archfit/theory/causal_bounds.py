@@ -15,24 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from archfit.spec.errors import refuse_if
 from archfit.spec.search import bisect_rising, first_whole
-from archfit.theory import lazy_flint as flint
-from archfit.theory.arithmetic import (
-    Ball,
-    catalogued,
-    certified,
-    check_heads_fit,
-    interaction_count,
-    ln,
-    ln_multiset,
-    log3_from_ln,
-    multiset,
-    power,
-    symmetric_entries,
-)
+from archfit.theory.arithmetic import interaction_count, multiset, power, symmetric_entries
+from archfit.theory.inputs import catalogued, certified, check_heads_fit
+from archfit.theory.reals import Ball, flint, ln, ln_multiset, log3_from_ln
 
 Series = list[int]
 Segment = tuple[Literal["A", "B"], int | None]  # a side, and positions of it; None: any number
@@ -106,6 +95,9 @@ class SegmentedNetwork(MaskedNetwork):
     """A causal network, and the positions up to its output in runs of either side."""
 
     segments: Sequence[Segment]
+
+
+Divided: TypeAlias = PrefixNetwork | SegmentedNetwork
 
 
 @catalogued("statistics", MaskedNetwork)
@@ -216,7 +208,7 @@ def _last(net: MaskedNetwork, letters: Series, positions: int | None) -> Series:
     return found
 
 
-def side_series(net: PrefixNetwork | SegmentedNetwork) -> tuple[Series, Series]:
+def side_series(net: Divided) -> tuple[Series, Series]:
     """What the side without the output contributes, by half degree, and what the other does."""
     segments = net.segments
     _check_exact(net.depth, len(segments))
@@ -240,7 +232,7 @@ def _met(net: MaskedNetwork, outside: Series, inside: Series) -> int:
 
 
 @catalogued("ub_causal_prefix", PrefixNetwork)
-def causal_prefix_upper_bound(net: PrefixNetwork) -> int:
+def causal_prefix_upper_bound(net: Divided) -> int:
     """No causal network has a larger separation rank between a prefix and what follows it.
 
         sum_{w=0..C} min( D_A(w), D_B(C - w) ),   D_B = rho / (1 - sum_k multiset(r, 2k) t^k)
@@ -254,8 +246,8 @@ def causal_prefix_upper_bound(net: PrefixNetwork) -> int:
         others = multiset(m - v, 2)
         seen = multiset(m, 2) - others + min(others, (r - 1) ** 2 if net.inner >= r else v * v)
         outside[2] = min(outside[2], seen)
-    sides, V = (net.prefix, net.continuation), net.vocab
-    fillings = [power(V, n) for n in sides if V is not None and n is not None]
+    V = net.vocab
+    fillings = [power(V, n) for _, n in net.segments if V is not None and n is not None]
     return min([_met(net, outside, inside), *fillings])
 
 
@@ -303,7 +295,7 @@ def causal_prefix_upper_bound_log3(net: PrefixNetwork) -> Ball:
         b0 = interaction_count(net.depth) - 1 - cut
         count_B += -2 * b0 * flint.arb(u).log() - (-letters).log1p()
     best = count_A + (count_B - count_A).exp().log1p()
-    for n in (net.prefix, net.continuation):
+    for _, n in net.segments:
         if n is not None:
             best = best.min(ln_multiset(net.rank * n + 1, 3**net.depth))
             best = best if net.vocab is None else best.min(ln(net.vocab) * n)

@@ -15,22 +15,9 @@ import math
 from fractions import Fraction
 
 from archfit.spec.errors import refusal, refuse_if
-from archfit.theory import lazy_flint as flint
-from archfit.theory.arithmetic import (
-    EXACT_DIGITS,
-    Ball,
-    Product,
-    TooManyDigitsError,
-    catalogued,
-    certified,
-    check_heads_fit,
-    factored,
-    interaction_count,
-    ln,
-    log3,
-    log3_from_ln,
-    log3_of_one_plus,
-)
+from archfit.theory.arithmetic import EXACT_DIGITS, Product, TooManyDigitsError, interaction_count
+from archfit.theory.inputs import catalogued, certified, check_heads_fit, factored
+from archfit.theory.reals import Ball, flint, ln, log3, log3_from_ln, log3_of_one_plus
 
 _RECURSION_STEPS = 12  # by then R is so large that R + K R^3 = K R^3 to half a million bits
 

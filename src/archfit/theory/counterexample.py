@@ -7,15 +7,10 @@ from decimal import Decimal
 from fractions import Fraction
 
 from archfit.spec.errors import refusal
-from archfit.theory.arithmetic import (
-    Product,
-    check_heads_fit,
-    digits,
-    interaction_count,
-    symmetric_entries,
-)
+from archfit.theory.arithmetic import Product, interaction_count, symmetric_entries
 from archfit.theory.bounds import BoundsReport
 from archfit.theory.catalogue import ENTRIES, quantity
+from archfit.theory.reals import digits
 from archfit.theory.shape import Bound
 from archfit.theory.witness_formula import Plan, grow_plan, monomial_witness
 
@@ -50,9 +45,7 @@ def disputed_bounds() -> list[str]:
     return [name for name in disputed if name.startswith("ub_")]
 
 
-def refute_formula(
-    name: str, inputs: Mapping[str, object], *, heads: int | None = None
-) -> Refutation:
+def refute_formula(name: str, inputs: Mapping[str, object]) -> Refutation:
     """Weights whose separation rank exceeds the disputed formula `name`, if a search finds any.
 
     Formulas that do not name the heads claim to hold for any number of them, so that H = d_x is
@@ -64,8 +57,7 @@ def refute_formula(
     checked = quantity(entry.name, **inputs).inputs  # its own checks refuse what is no size
     sizes = {entry.words[at]: size for at, size in checked.items() if isinstance(size, int)}
     width = sizes["embedding_rank"] if "embedding_rank" in sizes else sizes["width"]
-    heads = min(heads or sizes.get("heads", width), width)
-    return _find_counterexample(entry.value(**sizes), sizes["depth"], width, heads)
+    return _refutation(entry.value(**sizes), sizes["depth"], width, sizes.get("heads", width))
 
 
 def refute_for_shape(report: BoundsReport) -> Refutation:
@@ -78,12 +70,8 @@ def refute_for_shape(report: BoundsReport) -> Refutation:
     if reason := _reason_against(report, target):
         said = f"{target.id}: {reason}"
         return Refutation(refuted=False, reason=said, formula_log3=target.log3)
-    inputs: dict[str, object] = {"L": shape.depth}
-    if target.id == "ub_vocab_statement":
-        inputs |= {"r": shape.embedding_rank, "r_e": shape.position_rank}
-    else:
-        inputs |= {"d_x": shape.width}
-    verdict = refute_formula(target.id, inputs, heads=shape.heads)
+    width = shape.embedding_rank if target.id == "ub_vocab_statement" else shape.width
+    verdict = _refutation(target.log3, shape.depth, width, shape.heads)
     if verdict.refuted and shape.vocab is not None:
         return replace(verdict, reason=_OVER_A_VOCABULARY)
     return verdict
@@ -103,13 +91,13 @@ def _reason_against(report: BoundsReport, target: Bound) -> str:
     return ""
 
 
-def _find_counterexample(formula_log3: Decimal, depth: int, width: int, heads: int) -> Refutation:
+def _refutation(formula_log3: Decimal, depth: int, width: int, heads: int) -> Refutation:
     """A monomial witness above the value of a formula for this shape, if a search finds one.
 
     Whether one can exist is decided first: with sum E = C over m pairs, prod (E + 1) is at most
     (C/m + 1)^m. Certified digits above the formula's are then proof, whatever found the weights.
     """
-    check_heads_fit(heads, width=width)
+    heads = min(heads, width)
     active = min(heads, _ACTIVE_HEADS)
     for used, why in ((heads, f"no monomial witness of {heads} heads can"), (active, _NO_SEARCH)):
         m = symmetric_entries(used)

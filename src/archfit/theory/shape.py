@@ -6,12 +6,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal
 
-from archfit.spec.errors import InvalidValue, refusal, refuse_if
-from archfit.theory.arithmetic import check_heads_fit, check_sizes, digits, log3
-from archfit.theory.catalogue import CAUSAL_NETWORK, ENTRIES, NETWORK, Status, as_segments, quantity
-from archfit.theory.causal_bounds import PrefixNetwork, Segment
-
-Side = Literal["lower", "upper"]
+from archfit.spec.errors import refusal, refuse_if
+from archfit.theory.catalogue import CAUSAL_NETWORK, ENTRIES, NETWORK, Status, as_segments
+from archfit.theory.causal_bounds import Segment, SegmentedNetwork
+from archfit.theory.inputs import check_heads_fit, check_sizes
+from archfit.theory.reals import digits, log3
 
 # 3^9000 has 4,295 digits. Python refuses to read integers over 4,300 unless told to, so
 # longer ones would break the programs that read ours; `archfit theory` prints up to a million.
@@ -71,11 +70,6 @@ class Shape:
         return min(limit for limit in limits if limit is not None)
 
     @property
-    def reached_rank(self) -> int:
-        """Dimensions that inputs and positions reach together."""
-        return min(self.width, self.embedding_rank + self.position_rank)
-
-    @property
     def network(self) -> str:
         """What is analysed, in words."""
         return CAUSAL_NETWORK if self.causal else NETWORK
@@ -99,13 +93,11 @@ class Shape:
         return max(options, key=lambda option: option[0] * (option[1] - 1))
 
     @property
-    def masked(self) -> PrefixNetwork:
-        """The network of vectors under a mask, for what is asked of a prefix."""
-        (_, before), *_, (_, after) = self.segments
-        names = ("depth", "width", "heads", "head_dim", "residual")
+    def masked(self) -> SegmentedNetwork:
+        """The network of vectors under a mask; positions add to the rank of its inputs."""
+        names = ("depth", "width", "heads", "head_dim", "residual", "segments")
         same = {name: getattr(self, name) for name in names}
-        rank = self.reached_rank
-        return PrefixNetwork(**same, embedding_rank=rank, prefix=before, continuation=after)
+        return SegmentedNetwork(**same, embedding_rank=self.embedding_rank + self.position_rank)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,7 +105,7 @@ class Bound:
     """One bound on log3 of the separation rank: its value, and how far to trust it."""
 
     id: str
-    side: Side
+    side: Literal["lower", "upper"]
     log3: Decimal
     exact: int | Fraction | None
     status: Status
@@ -121,27 +113,28 @@ class Bound:
     source: str
 
 
-def bound(name: str, **inputs: Any) -> Bound:
-    """The bound `name`: exact where that can be shown, by its logarithm otherwise."""
+def bound(name: str, shape: Shape, **others: Any) -> Bound:
+    """The bound `name` of a shape: exact where that can be shown, by its logarithm otherwise.
+
+    It takes the sizes of the shape, or `others` in their place.
+    """
     logarithms = (f"{name}_log3", f"{name}_simple_log3", name)
-    try:
-        found = quantity(next(known for known in logarithms if known in ENTRIES), **inputs)
-    except InvalidValue as problem:  # a shape has words for what the papers have letters for
-        raise InvalidValue(*problem.args) from problem
-    if name in ENTRIES and isinstance(found.value, Decimal):
-        widths = (inputs.get(letter) or 0 for letter in ("d_x", "r", "r_e"))
-        is_long_fraction = name in _FRACTIONS and max(widths) > _WIDEST_FRACTION
-        if found.value < EXACT_LOG3_SHOWN and not is_long_fraction:
+    entry = next(ENTRIES[known] for known in logarithms if known in ENTRIES)
+    sizes = asdict(shape) | {"embedding_rank": shape.embedding_rank} | others
+    value: int | Fraction | Decimal = entry.of(sizes)
+    if name in ENTRIES and isinstance(value, Decimal):
+        names = {"width", "embedding_rank", "position_rank"} & entry.parameters.keys()
+        widest = max((sizes[word] for word in names), default=0)
+        is_long_fraction = name in _FRACTIONS and widest > _WIDEST_FRACTION
+        if value < EXACT_LOG3_SHOWN and not is_long_fraction:
             with suppress(ValueError):  # sums of integers that take too long
-                found = quantity(name, **inputs)
-    value = found.value
-    assert isinstance(value, int | Fraction | Decimal)
+                value, entry = ENTRIES[name].of(sizes), ENTRIES[name]
     return Bound(
-        id=found.name.removesuffix("_log3"),
+        id=entry.name.removesuffix("_log3"),
         side="upper" if name.startswith("ub_") else "lower",
         log3=value if isinstance(value, Decimal) else digits(lambda: log3(value)),
         exact=None if isinstance(value, Decimal) else value,
-        status=found.status,
-        status_line=found.status_line,
-        source=found.source,
+        status=entry.status,
+        status_line=entry.status_line,
+        source=entry.row["source"],
     )

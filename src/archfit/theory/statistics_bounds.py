@@ -21,25 +21,12 @@ from fractions import Fraction
 
 from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.search import first_whole
-from archfit.theory import lazy_flint as flint
-from archfit.theory.arithmetic import (
-    Ball,
-    Product,
-    TooManyDigitsError,
-    catalogued,
-    factored,
-    interaction_count,
-    ln,
-    ln_multiset,
-    log3_from_ln,
-    multiset,
-    symmetric_entries,
-)
+from archfit.theory.arithmetic import Product, interaction_count, multiset, symmetric_entries
+from archfit.theory.inputs import catalogued, factored
+from archfit.theory.reals import Ball, flint, ln, ln_multiset, log3_from_ln
 
 _MOST_FACTORS = 20_000_000  # of Weyl products: seconds
 _WIDEST_LIMITED_BY_Q = 12  # up to here d multiset(m, 6) >= multiset(m, 7)
-
-Partition = tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,7 +42,7 @@ class Split:
         """At the best k0, or the least filling."""
         fillings, q, C = [], self.variables, self.total
         for ways in self.fillings:
-            with suppress(TooManyDigitsError):  # something smaller must be found anyway
+            with suppress(ValueError):  # too many digits: something smaller must be found anyway
                 fillings.append(int(ways.exact()))
         # Whether even the best split is larger is seen from logarithms, for its integers may be
         # huge: one below the middle leaves multiset(q, k) with k = floor((C - 1) / 2) or more on
@@ -184,7 +171,7 @@ def _with_own_vector(d: int, n: int, k: int) -> int:
     return everywhere - sum(below)
 
 
-def _partitions(total: int, parts: int, largest: int) -> Iterator[Partition]:
+def _partitions(total: int, parts: int, largest: int) -> Iterator[tuple[int, ...]]:
     """Partitions of `total` into at most `parts` parts of at most `largest`."""
     if total == 0:
         yield ()
@@ -195,7 +182,7 @@ def _partitions(total: int, parts: int, largest: int) -> Iterator[Partition]:
                 yield (first, *rest)
 
 
-def _weyl_dimension(mu: Partition, d: int) -> int:
+def _weyl_dimension(mu: tuple[int, ...], d: int) -> int:
     """dim S_mu(C^d) = prod_{i<j<=d} (mu_i - mu_j + j - i) / (j - i).
 
     With the empty rows divided out it reads, for k filled rows counted from 0:
@@ -264,19 +251,15 @@ def statistics_upper_bound_vocabulary(
     The second moment of one side depends on its token counts alone, whose total is fixed. The
     last two count the ways to fill a side; without n_P and n_Q the bound holds for every N.
     """
+    refuse_if(embedding_rank > vocab, "rank-over-vocabulary", embedding_rank, vocab=vocab)
     fillings = []
     if inside is not None:
         fillings.append(Product(powers=[(vocab, 1)], multisets=[(vocab, inside - 1)]))
     if outside is not None:
         fillings.append(Product(multisets=[(vocab, outside)]))
-    q, C = count_variables(vocab, embedding_rank), interaction_count(depth)
+    # Independent counts are one more than the effective dimension.
+    q, C = min(vocab, symmetric_entries(embedding_rank) + 1), interaction_count(depth)
     return Split(factor=embedding_rank, variables=q, total=C, fillings=tuple(fillings))
-
-
-def count_variables(vocab: int, embedding_rank: int) -> int:
-    """q = min(V, r(r+1)/2 + 1): independent counts, one more than the effective dimension."""
-    refuse_if(embedding_rank > vocab, "rank-over-vocabulary", embedding_rank, vocab=vocab)
-    return min(vocab, symmetric_entries(embedding_rank) + 1)
 
 
 @factored("ub_fill")

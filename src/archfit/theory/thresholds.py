@@ -3,33 +3,19 @@
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import Literal
 
 from archfit.spec.errors import check_choice, refuse_if
 from archfit.theory import continuous_bounds as continuous
-from archfit.theory import lazy_flint as flint
-from archfit.theory.arithmetic import (
-    Ball,
-    Product,
-    catalogued,
-    certified,
-    check_heads_fit,
-    digits,
-    interaction_count,
-    ln,
-    ln_multiset,
-    log3,
-    log3_from_ln,
-)
+from archfit.theory.arithmetic import Product, interaction_count
+from archfit.theory.inputs import catalogued, certified, check_heads_fit
+from archfit.theory.reals import Ball, digits, flint, ln, ln_multiset, log3, log3_from_ln
 from archfit.theory.statistics_bounds import Split, statistics_upper_bound
 
-Lower = Literal["closed", "relaxA", "exact"]
 _LOWER: dict[str, Callable[[int, int, int], Ball]] = {
     "closed": continuous.lower_bound_wide_closed_log3,
     "relaxA": continuous.lower_bound_wide_log3,
     "exact": lambda depth, width, heads: continuous.lower_bound(depth, width, heads).log3(),
 }
-Upper = Literal["paper", "stat"]
 _UPPER: dict[str, Callable[[int, int], Product | Split]] = {
     "paper": continuous.deep_upper_formula,
     "stat": statistics_upper_bound,
@@ -80,7 +66,7 @@ def minimal_depth(size: int) -> dict[str, Decimal | int]:
 
 @certified("required_width")
 def required_width(
-    deep_depth: int, deep_width: int, heads: int, shallow_depth: int, lower: Lower
+    deep_depth: int, deep_width: int, heads: int, shallow_depth: int, lower: str
 ) -> Ball:
     """The width below which a shallow network cannot reach the deep one's separation rank.
 
@@ -117,14 +103,11 @@ def _root_above(value: int, degree: int) -> int:
         return value
     if degree >= value.bit_length():
         return 2
-    below = int(flint.fmpz(value).root(degree))
-    return below if below**degree == value else below + 1
+    return int(flint.fmpz(value - 1).root(degree)) + 1
 
 
 @catalogued("corollary2_beta")
-def shallow_equivalent(
-    deep_width: int, heads: int, deep_depth: int, upper: Upper
-) -> dict[str, int]:
+def shallow_equivalent(deep_width: int, heads: int, deep_depth: int, upper: str) -> dict[str, int]:
     """The least beta2 >= 0 whose shallow network has a lower bound above the deep one's upper.
 
         L_s = ceil(log3 d + beta2) >= 2,   d_s = 3^beta2 d,

@@ -13,16 +13,10 @@ from fractions import Fraction
 from itertools import combinations_with_replacement, count
 
 from archfit.spec.errors import refusal, refuse_if
-from archfit.theory import lazy_flint as flint
-from archfit.theory.arithmetic import (
-    Product,
-    catalogued,
-    check_heads_fit,
-    check_sizes,
-    factored,
-    multiset,
-)
+from archfit.theory.arithmetic import Product, multiset
 from archfit.theory.continuous_bounds import doubled_degree
+from archfit.theory.inputs import catalogued, check_heads_fit, check_sizes, factored
+from archfit.theory.reals import flint
 
 _DEEPEST_SEARCH = 6  # degree 81
 _MOST_MONOMIALS = 250  # exact elimination beyond this takes minutes
@@ -165,8 +159,7 @@ def _points_that_raise_the_rank(points: list[Point], degree: int) -> tuple[Point
     reduced, rank = flint.nmod_mat(monomials, _PRIME).rref()
     if rank < monomials.nrows() and monomials.rank() < monomials.nrows():
         return ()
-    pivots = (
-        next(col for col in range(len(points)) if int(reduced[row, col]) != 0)
+    return tuple(
+        next(point for col, point in enumerate(points) if int(reduced[row, col]) != 0)
         for row in range(rank)
     )
-    return tuple(points[pivot] for pivot in pivots)

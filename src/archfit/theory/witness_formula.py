@@ -21,21 +21,10 @@ from functools import lru_cache
 from itertools import combinations_with_replacement, count
 
 from archfit.spec.errors import refusal, refuse_if
-from archfit.theory import lazy_flint as flint
-from archfit.theory.arithmetic import (
-    EXACT_DIGITS,
-    Ball,
-    Product,
-    TooManyDigitsError,
-    catalogued,
-    certified,
-    check_heads_fit,
-    factored,
-    ln,
-    log3_from_ln,
-    power,
-)
-from archfit.theory.causal_bounds import PrefixNetwork
+from archfit.theory.arithmetic import EXACT_DIGITS, Product, TooManyDigitsError, power
+from archfit.theory.causal_bounds import Divided
+from archfit.theory.inputs import catalogued, certified, check_heads_fit, factored
+from archfit.theory.reals import Ball, flint, ln, log3_from_ln
 
 Pair = tuple[int, int]
 Layer = Sequence[Pair]  # one pair (p, q) for each head
@@ -80,10 +69,10 @@ def chain_layers(depth: int, chains: int) -> int:
     return depth - joining
 
 
-def most_chains(net: PrefixNetwork) -> int:
+def most_chains(net: Divided) -> int:
     """The number of chains with the largest bound that fits a network; 0 if none does."""
     room = min((min(net.width, net.heads) - 1) // 4, (net.rank - 1) // 2)
-    n_A, n_B = (net.depth if n is None else n for n in (net.prefix, net.continuation))
+    n_A, n_B = (net.depth if n is None else n for _, n in net.segments)
     best, found = 0.0, 0
     # As many joining layers leave the same L', where the bound grows with g: the largest is tried.
     for g in {min(room, 3**joining) for joining in range(net.depth - 1)}:
@@ -166,18 +155,15 @@ def check_plan(depth: int, width: int, heads: int, plan: Plan, entry: int) -> No
             refuse_if(not is_pair, "pair-out-of-range", p=p, q=q, number=number, heads=heads)
 
 
+@lru_cache(maxsize=1024)  # a chart over depth asks for the same ones at every width
 def grow_plan(depth: int, heads: int, *, seed: int) -> tuple[Plan, int]:
     """A plan whose exponents are spread evenly, and its best entry.
 
     In each layer every head takes, of a few random pairs, the one with the largest
     sum log(E + 1). After some layers the best entry repeats itself up to the depth.
     """
-    return _grown_plan(min(depth, _GROWN_LAYERS + 1), heads, seed)
-
-
-@lru_cache(maxsize=1024)  # a chart over depth asks for the same ones at every width
-def _grown_plan(depth: int, heads: int, seed: int) -> tuple[Plan, int]:
-    """The plan of networks up to this depth; deeper ones than are grown all have the last."""
+    if depth > _GROWN_LAYERS + 1:  # deeper networks than are grown all have the last plan
+        return grow_plan(_GROWN_LAYERS + 1, heads, seed=seed)
     chance = random.Random(seed)
     pairs = list(combinations_with_replacement(range(heads), 2))
     index = {pair: at for at, pair in enumerate(pairs)}

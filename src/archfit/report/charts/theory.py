@@ -13,8 +13,8 @@ from archfit.exact.rank_claims import DEPTHS, growth_bounds
 from archfit.report.charts import DEEPEST_BOUNDS, look
 from archfit.report.charts.look import Ends, Frame, Row, Rows
 from archfit.report.document import Layout, written
-from archfit.theory.arithmetic import WIDTH
 from archfit.theory.bounds import bounds_report, regime
+from archfit.theory.inputs import WIDTH
 from archfit.theory.shape import Shape
 
 MOST_DEPTHS = 32  # points on a curve
