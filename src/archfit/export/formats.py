@@ -6,7 +6,6 @@ rules that formats refuse shapes by, and the four ways in which files are writte
 
 import json
 import math
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
@@ -17,8 +16,9 @@ from typing import Any, Literal
 from archfit.spec import Architecture, Factorised, InvalidValue, Patches, Softmax, Table, Tied
 from archfit.spec.architecture import gated_units, grouping_error
 from archfit.spec.counting import BARE_STYLE, GPT2_STYLE, LLAMA_STYLE, QWEN3_STYLE, NetworkSizes
-from archfit.spec.errors import check_at_least, check_type
+from archfit.spec.errors import check_at_least, check_type, refusal, refuse_if
 from archfit.spec.files import TOKENIZER, TOKENIZER_CONFIG, packed_file, write_whole
+from archfit.spec.packed import packed_table
 from archfit.spec.rates import CHINCHILLA_TOKENS, EPOCHS, starting_point, training_tokens
 from archfit.spec.run_options import FAN_IN_VARIANCE
 
@@ -75,23 +75,17 @@ class ExportShape:
 
 def shape_of(architecture: Architecture) -> ExportShape:
     """The same network as other tools describe it; refused where none of them could."""
-    if not isinstance(architecture.attention, Softmax):
-        rule = "attention=linear is the analysed network, which no format has"
-        raise ValueError(f"{rule}; export one with softmax attention")
-    if isinstance(architecture.input, Patches):
-        rule = f"patches of {architecture.input.size} tokens are embedded at once"
-        raise ValueError(f"{rule}, which no format has; export a network that reads tokens")
-    if isinstance(architecture.positions, Factorised):
-        rule = f"positions=factorised({architecture.positions.inner}) is a table"
-        raise ValueError(f"{rule} that no format has; use a full one")
-    head, embedding = architecture.head, architecture.embedding
-    if isinstance(head, Factorised) and head != embedding:
-        rule = f"head=factorised({head.inner}) is not factorised as the embedding is"
-        raise ValueError(f"{rule}, and no format has that; use a full or a tied head")
+    head, reads = architecture.head, architecture.input
+    inner = architecture.positions.inner_size
+    refuse_if(not isinstance(architecture.attention, Softmax), "export-linear")
+    refuse_if(isinstance(reads, Patches), "export-patches", size=reads.tokens_per_position)
+    refuse_if(inner is not None, "export-positions", inner=inner)
+    if isinstance(head, Factorised) and head != architecture.embedding:
+        raise refusal("export-head", inner=head.inner)
     same = ("depth", "width", "heads", "head_dim", "feed_forward", "context", "embedding")
     return ExportShape(
         **{name: getattr(architecture, name) for name in same},
-        kv_heads=architecture.key_value_heads, vocab=architecture.input.vocab,
+        kv_heads=architecture.key_value_heads, vocab=reads.vocab,
         tied=isinstance(head, Tied), separator=None, rms_epsilon=TRAINED_EPSILON,
     )  # fmt: skip
 
@@ -143,9 +137,8 @@ class ExportFormat:
 
     def obstacles(self, shape: ExportShape) -> tuple[str, ...]:
         """Why it cannot express a shape."""
-        values = self.values(shape)
-        broken = [rule for rule in self.rules if not RULES[rule](shape)]
-        return tuple(_OBSTACLES[rule].format(**values) for rule in broken)
+        broken = [_OBSTACLES[rule] for rule in self.rules if not RULES[rule](shape)]
+        return tuple(why.format(**self.values(shape)) for why in broken)
 
     def values(self, shape: ExportShape) -> dict[str, object]:
         """What {depth}, {rows} … stand for in its keys and notes, and in why it refuses a shape."""
@@ -225,9 +218,11 @@ class ExportFormat:
         return ExportParams(blocks=blocks, embedding=embedding, total=blocks + embedding)
 
 
-_TABLES = tomllib.loads(packed_file("export_formats.toml").read_text(encoding="utf-8"))
-_OBSTACLES: Mapping[str, str] = _TABLES.pop("obstacles")
-FORMATS = {name: ExportFormat(name=name, **table) for name, table in _TABLES.items()}
+_TABLES = packed_table("export_formats.toml")
+_OBSTACLES: Mapping[str, str] = _TABLES["obstacles"]
+FORMATS = {
+    name: ExportFormat(name=name, **table) for name, table in _TABLES.items() if "style" in table
+}
 # What exports write, but for weights: a folder that holds nothing else may be replaced.
 EXPORTED_FILES = {file["name"] for each in FORMATS.values() for file in each.files}
 EXPORTED_FILES |= {TOKENIZER, TOKENIZER_CONFIG}
@@ -289,9 +284,8 @@ def _rank_note(shape: ExportShape) -> str:
 def _content(file: dict[str, Any], values: dict[str, object]) -> str:
     """The content of a file: its keys with the values of the shape, in its form."""
     if "template" in file:
-        return Template(packed_file(file["template"]).read_text(encoding="utf-8")).substitute(
-            values
-        )
+        template = packed_file(file["template"]).read_text(encoding="utf-8")
+        return Template(template).substitute(values)
     keys = _filled(file["keys"], values)
     forms = {"json": as_json, "yaml": _yaml, "bash-array": _bash_array}
     return forms[file["form"]](keys)
