@@ -57,7 +57,7 @@ def audit_target(
             raise refusal("weights-of-a-row", target=target)
         return audit_model(zoo_model(target))
     model = _model(target)
-    if (target.spec or target.config) and target.checkpoint is not None:
+    if target.description is not None and target.checkpoint is not None:
         model = replace(model, notes=model.notes + disagreements(model, target.checkpoint))
     if not measure:
         return audit_model(model)
@@ -81,11 +81,11 @@ def audit_config(given: object) -> AuditResult:
 
 
 def _model(files: ModelFiles) -> Model:
-    if (described := files.spec or files.config) is not None:
-        document = read_object(described, most_bytes=MOST_CONFIG_BYTES)
-        return model_from_config(document, name=files.name, origin=str(described))
-    path = files.weights()
-    return model_from_header(read_checkpoint(path), name=files.name, origin=str(path))
+    path = files.description or files.weights()
+    if files.description is None:
+        return model_from_header(read_checkpoint(path), name=files.name, origin=str(path))
+    document = read_object(path, most_bytes=MOST_CONFIG_BYTES)
+    return model_from_config(document, name=files.name, origin=str(path))
 
 
 # ---- claims of the papers
