@@ -154,16 +154,9 @@ def _has(document: Document, size: str) -> bool:
 
 def _with_type(inner: Document, outer: Document, part: str) -> Document:
     """The inner config with what stands outside: the family, and whether the head is tied."""
-    known = _joint(outer).get(part)
+    known = knowledge()["multimodal"].get(str(outer.get("model_type")), {}).get(part)
     shared = {key: outer[key] for key in ("tie_word_embeddings",) if key in outer}
     return ({} if known is None else {"model_type": known}) | shared | dict(inner)
-
-
-def _joint(document: Document) -> Mapping[str, str]:
-    """What is known of the parts of this kind of config; nothing for most kinds."""
-    named = document.get("model_type")
-    parts: Mapping[str, str] = knowledge()["multimodal"].get(str(named), {})
-    return parts
 
 
 def _joined(document: Document, models: Sequence[Model]) -> Model:
@@ -201,7 +194,8 @@ def _joined(document: Document, models: Sequence[Model]) -> Model:
 
 def _connector(document: Document, models: Sequence[Model]) -> int | None:
     """Parameters of what joins text and vision, where it is known."""
-    piece = _joint(document).get("connector")
+    joint = knowledge()["multimodal"].get(str(document.get("model_type")), {})
+    piece = joint.get("connector")
     if len(models) != 2 or piece is None:
         return None
     sizes = {"text": models[0].width, "vision": models[1].width}

@@ -27,28 +27,21 @@ that ends the table: no training told those tokens apart.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
+from archfit.audit.checkpoint_file import StoredTensor, Tensors
 from archfit.audit.families import knowledge, tensor_names
 from archfit.audit.model import TABLES, InputKind
+from archfit.spec import lazy_numpy as np
 from archfit.spec import open_regular
 from archfit.spec.errors import brief, refusal, refuse_if
+from archfit.spec.lazy_numpy import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from archfit.audit.checkpoint_file import StoredTensor, Tensors
-
-    Matrix = NDArray[np.float64]
-    Rows = Iterable[Matrix]
-else:
-    from archfit.spec import lazy_numpy as np
-
+Matrix: TypeAlias = "NDArray[np.float64]"
+Rows: TypeAlias = "Iterable[Matrix]"
 ROWS, MIX = "rows_RI", "mix_ID"  # archfit; mix_ID is stored (inner, width)
 WIDEST = 8192  # columns; two float64 matrices of this size take 1.1 GB
 MOST_ELEMENTS = 2**32  # of all tables; 262,144 tokens of width 8,192 have half as many
@@ -233,9 +226,8 @@ def _product(embedding: EmbeddingTensors) -> tuple[Matrix, float, int]:
 def _check_sizes(embedding: EmbeddingTensors) -> None:
     name, columns = embedding.names[0], embedding.stored_columns
     elements = sum(table.elements for table in embedding.tables)
-    if columns > WIDEST:
-        sizes = {"columns": f"{columns:,}", "gigabytes": f"{16 * columns**2 / 1e9:.1f}"}
-        raise refusal("wide-table", name=brief(name), **sizes, most=f"{WIDEST:,}")
+    sizes = {"columns": f"{columns:,}", "gigabytes": f"{16 * columns**2 / 1e9:.1f}"}
+    refuse_if(columns > WIDEST, "wide-table", name=brief(name), **sizes, most=f"{WIDEST:,}")
     limits = [(name, elements, MOST_ELEMENTS, "that can be read in minutes")]
     held = "that a factor is held in memory with"
     limits += [(each.name, each.elements, WIDEST**2, held) for each in embedding.widening]
