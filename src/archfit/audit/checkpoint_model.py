@@ -5,15 +5,16 @@ do not, in most families: a matrix of 1,024 rows may be 8 heads or 16. They are 
 never guessed.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
+from statistics import multimode
 
 from archfit.audit.checkpoint_file import StoredTensor, Tensors, read_checkpoint
 from archfit.audit.embedding import ends_in, find_embedding
-from archfit.audit.families import tensor_names
+from archfit.audit.families import knowledge, tensor_names
 from archfit.audit.model import InputMap, Model, Parameters, Stack
 from archfit.spec.errors import brief, refusal, refuse_if
 
@@ -147,9 +148,7 @@ class StoredStack:
     def _width(self, input_width: int | None) -> int:
         """The size that most matrices share; the embedding's decides between equals."""
         matrices = [tensor.shape for tensor in self.tensors.values() if len(tensor.shape) == 2]
-        counts = Counter(size for shape in matrices for size in set(shape))
-        most = max(counts.values(), default=0)
-        often = [size for size, count in counts.items() if count == most]
+        often = multimode(size for shape in matrices for size in set(shape))
         if input_width is not None and input_width in often:
             return input_width
         refuse_if(len(often) != 1, "no-width", prefix=brief(self.prefix))
@@ -206,11 +205,8 @@ def _order(stack: StoredStack, input_name: str) -> tuple[int, bool, str]:
 def _notes(tensors: Tensors, stack: StoredStack, shape: Stack) -> Iterator[str]:
     """What is not counted, and what is unusual about the stack that reads the input."""
     if buffers := [tensor for tensor in tensors if not is_learned(tensor)]:
-        yield (
-            f"{len(buffers)} stored tensors ({buffers[0].name}, ...) of {_elements(buffers):,} "
-            "elements are masks, indices, frequencies or quantised numbers, and not counted as "
-            "parameters"
-        )
+        numbers = {"count": len(buffers), "elements": _elements(buffers)}
+        yield knowledge()["notes"]["buffers"].format(name=buffers[0].name, **numbers)
     if shape.is_gated:
         yield "the feed-forward layers are gated"
     queries, keys = stack.rows("queries"), stack.rows("keys")

@@ -107,9 +107,7 @@ def _note_what_is_left_out(reader: ConfigReader, model_type: str | None) -> None
     ]
     unusual = [key for key in knowledge()["unusual_layers"] if key in reader.document]
     if unusual and model_type not in knowledge()["families"]:
-        reader.notes.append(
-            f"{', '.join(unusual)}: its layers are not plain ones; the count takes them as such"
-        )
+        reader.notes.append(knowledge()["notes"]["unusual"].format(keys=", ".join(unusual)))
 
 
 # ---- several models in one config
@@ -173,10 +171,7 @@ def _joined(document: Document, models: Sequence[Model]) -> Model:
     blocks = sum_if_known(model.parameters.blocks for model in models)
     tables = sum_if_known((connector or 0, *(model.parameters.embedding for model in models)))
     if connector is None and others:
-        notes.append(
-            "what joins its parts (a projection, cross-attention) is counted only where the config "
-            "of a part names it"
-        )
+        notes.append(knowledge()["notes"]["joined"])
     if not others and _part(document, "vision_config") is not None:
         missing.append("vision stack: looked for depth and width in vision_config")
         blocks = tables = None

@@ -42,7 +42,7 @@ from archfit.spec.lazy_numpy import NDArray
 
 Matrix: TypeAlias = "NDArray[np.float64]"
 Rows: TypeAlias = "Iterable[Matrix]"
-ROWS, MIX = "rows_RI", "mix_ID"  # archfit; mix_ID is stored (inner, width)
+ROWS, MIX = "rows_RI", "mix_ID"  # archfit; mix_ID is (inner, width), linear layers the other way
 WIDEST = 8192  # columns; two float64 matrices of this size take 1.1 GB
 MOST_ELEMENTS = 2**32  # of all tables; 262,144 tokens of width 8,192 have half as many
 MOST_POINTS = 512  # of a chart
@@ -104,7 +104,7 @@ def find_embedding(tensors: Tensors) -> EmbeddingTensors:
         rows, width = sum(table.shape[0] for table in alike), inner
         widening = tuple(tensor for tensor in tensors if _widens(tensor, best))[:1]
         if widening:
-            kind, width = "factorised_lookup", widening[0].shape[_is_inner_first(widening[0])]
+            kind, width = "factorised_lookup", widening[0].shape[widening[0].name.endswith(MIX)]
         return EmbeddingTensors(
             kind=kind, tables=alike, widening=widening, rows=rows, inner=inner, width=width
         )
@@ -125,11 +125,6 @@ def find_embedding(tensors: Tensors) -> EmbeddingTensors:
 def ends_in(name: str, endings: tuple[str, ...]) -> bool:
     """Whether the last parts of a tensor's name are one of the endings."""
     return any(f".{name}".endswith(f".{ending}") for ending in endings)
-
-
-def _is_inner_first(widening: StoredTensor) -> bool:
-    """Whether it is archfit's (inner, width), and not a linear layer's (width, inner)."""
-    return widening.name.endswith(MIX)
 
 
 def _preference(tensor: StoredTensor) -> tuple[int, bool, int, str]:
@@ -214,7 +209,7 @@ def _product(embedding: EmbeddingTensors) -> tuple[Matrix, float, int]:
     """
     (widening,), inner = embedding.widening, embedding.inner
     table = Gram(embedding.tables[0], _table_rows(embedding), inner)
-    is_wide = _is_inner_first(widening)
+    is_wide = widening.name.endswith(MIX)
     mix = Gram(widening, blocks(widening), embedding.width if is_wide else inner, is_across=is_wide)
     roots = table.root(), mix.root()
     largest = [float(np.linalg.norm(root[-1])) for root in roots]

@@ -13,10 +13,10 @@ from pathlib import Path
 from string import Template
 from typing import Any, Literal
 
-from archfit.spec import Architecture, Factorised, InvalidValue, Patches, Softmax, Table, Tied
+from archfit.spec import Architecture, Factorised, Patches, Softmax, Table, Tied
 from archfit.spec.architecture import gated_units, grouping_error
 from archfit.spec.counting import BARE_STYLE, GPT2_STYLE, LLAMA_STYLE, QWEN3_STYLE, NetworkSizes
-from archfit.spec.errors import check_at_least, check_type, refusal, refuse_if
+from archfit.spec.errors import check_at_least, check_choice, check_type, refusal, refuse_if
 from archfit.spec.files import TOKENIZER, TOKENIZER_CONFIG, packed_file, write_whole
 from archfit.spec.packed import packed_table
 from archfit.spec.rates import CHINCHILLA_TOKENS, EPOCHS, starting_point, training_tokens
@@ -62,9 +62,8 @@ class ExportShape:
         check_type(Table, embedding=self.embedding)
         if self.heads % self.kv_heads:
             raise grouping_error(self.heads, self.kv_heads)
-        if self.separator is not None and not 0 <= self.separator < self.vocab:
-            rule = f"is not in 0..{self.vocab - 1}"
-            raise InvalidValue("separator", self.separator, rule, "use a {vocab} above it")
+        is_there = self.separator is None or 0 <= self.separator < self.vocab
+        refuse_if(not is_there, "export-separator", self.separator, last=self.vocab - 1)
 
     def hidden_units(self, *, gated: bool) -> int:
         """Units of the feed-forward layer: those asked for, or those of 8 width^2 weights."""
@@ -178,17 +177,14 @@ class ExportFormat:
         )  # fmt: skip
         sequences, at_once = start.batch_tokens // shape.context, TOKENS_AT_ONCE // shape.context
         steps = max(1, round(tokens / start.batch_tokens))
-        return {
+        return asdict(start) | {
             "sequences": sequences,
             "at_once": max(n for n in range(1, max(1, at_once) + 1) if sequences % n == 0),
-            "batch_tokens": start.batch_tokens,
             "steps": steps,
             "epochs": EPOCHS,
-            "rate_source": start.source,
             "length": length,
             "training_tokens": tokens,
             "warmup": 3 * steps // 10,
-            "learning_rate": start.learning_rate,
             "initial_std": float(f"{math.sqrt(FAN_IN_VARIANCE / shape.width):.3g}"),
         }
 
@@ -240,8 +236,7 @@ class Export:
 
 def export_config(shape: ExportShape, name: str) -> Export:
     """The files that describe `shape` to a tool; refused with the formats that can, if it can't."""
-    if name not in FORMATS:
-        raise InvalidValue("format", name, "is unknown", f"use one of {', '.join(FORMATS)}")
+    check_choice(tuple(FORMATS), format=name)
     wanted = FORMATS[name]
     if obstacles := wanted.obstacles(shape):
         alike = [other for other in FORMATS.values() if other.has_head == wanted.has_head]
