@@ -112,7 +112,7 @@ class StoredStack:
 
     def rows(self, part: str) -> int | None:
         """Rows of the matrix of this part: H d_a of the queries, likewise of the keys."""
-        named = (t for name, t in self.tensors.items() if _is_layer(name, tensor_names(part)))
+        named = (t for name, t in self.tensors.items() if _is_layer(name, part))
         return next((tensor.shape[0] for tensor in named if len(tensor.shape) == 2), None)
 
     def shape(self, *, input_width: int | None) -> Stack:
@@ -120,7 +120,7 @@ class StoredStack:
         width, keys = self._width(input_width), self.rows("keys")
         heads, head_dim = self._heads()
         hidden = self._feed_forward(width)
-        has_gates = any(_is_layer(name, tensor_names("gates")) for name in self.tensors)
+        has_gates = any(_is_layer(name, "gates") for name in self.tensors)
         is_double = hidden is not None and self.rows("gates_inside") == 2 * hidden
         return Stack(
             role=self.role, depth=self.blocks, width=width, heads=heads, head_dim=head_dim,
@@ -155,8 +155,7 @@ class StoredStack:
         return often[0]
 
     def _feed_forward(self, width: int) -> int | None:
-        names = tensor_names("feed_forward_out")
-        held = [name for name in self.tensors if _is_layer(name, names)]
+        held = [name for name in self.tensors if _is_layer(name, "feed_forward_out")]
         out = [name for name in held if "attention.output.dense" not in name]
         for name in [name for name in out if "experts" in name] or out:
             sizes = self.tensors[name].shape[-2:]  # experts may be one tensor of three axes
@@ -216,9 +215,9 @@ def _notes(tensors: Tensors, stack: StoredStack, shape: Stack) -> Iterator[str]:
         yield f"keys have {keys:,} dimensions where queries have {queries:,}"
 
 
-def _is_layer(name: str, endings: tuple[str, ...]) -> bool:
-    """Whether a layer of one of these names holds it, as its weight or by itself."""
-    return ends_in(name.removesuffix(".weight"), endings)
+def _is_layer(name: str, part: str) -> bool:
+    """Whether a layer that is this part of a block holds it, as its weight or by itself."""
+    return ends_in(name.removesuffix(".weight"), tensor_names(part))
 
 
 # ---- a config and the weights beside it

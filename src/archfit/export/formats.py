@@ -142,9 +142,8 @@ class ExportFormat:
     def values(self, shape: ExportShape) -> dict[str, object]:
         """What {depth}, {rows} … stand for in its keys and notes, and in why it refuses a shape."""
         hidden = shape.hidden_units(gated=STYLES[self.style].is_gated)
-        is_grouped, is_slow = shape.kv_heads != shape.heads, shape.head_dim % 8
-        slow = f"head_dim = {shape.head_dim} is no multiple of 8, which FlashAttention needs"
-        return asdict(shape) | {
+        is_grouped, rank = shape.kv_heads != shape.heads, shape.embedding.inner_size
+        values = asdict(shape) | {
             "attention": shape.heads * shape.head_dim,
             "grouped": is_grouped,
             "grouped_kv_heads": shape.kv_heads if is_grouped else LEFT_OUT,
@@ -152,17 +151,23 @@ class ExportFormat:
             "usual_hidden": 4 * shape.width,
             "rows": self.rows(shape),
             "positions": shape.context + (self.positions or 0),
-            "inner": shape.embedding.inner_size or shape.width,
+            "inner": rank or shape.width,
             "untied": not shape.tied,
             "nothing": None,
             "gate_inputs": SMEAR_GATE_INPUTS,
             "aspect_ratio": shape.width // shape.depth,
             "value_layers": (shape.depth + 1) // 2,
-            "gate_note": _gate_note(shape, hidden),
-            "rank_note": _rank_note(shape),
-            "flash_note": slow if is_slow else "",
+            "gated_weights": 3 * shape.width * hidden,
+            "plain_weights": 8 * shape.width**2,
+            "hidden_multiple": 64 if hidden % 64 == 0 else 8,
             **self._recipe(shape),
         }
+        noted = {
+            "gate_note": "usual_gate" if shape.feed_forward == "usual" else "wanted_gate",
+            "rank_note": "" if rank is None else "tied_rank" if shape.tied else "rank",
+            "flash_note": "slow_heads" if shape.head_dim % 8 else "",
+        }
+        return values | {name: _NOTES[note].format(**values) for name, note in noted.items()}
 
     def _recipe(self, shape: ExportShape) -> dict[str, object]:
         """How to begin training it, as a plan says it, too."""
@@ -216,6 +221,7 @@ class ExportFormat:
 
 _TABLES = packed_table("export_formats.toml")
 _OBSTACLES: Mapping[str, str] = _TABLES["obstacles"]
+_NOTES: Mapping[str, str] = {"": "", **_TABLES["notes"]}
 FORMATS = {
     name: ExportFormat(name=name, **table) for name, table in _TABLES.items() if "style" in table
 }
@@ -251,28 +257,6 @@ def export_config(shape: ExportShape, name: str) -> Export:
         files={file["name"]: _content(file, values) for file in wanted.files},
         params=wanted.params(shape),
         notes=tuple(note for note in notes if note),
-    )
-
-
-def _gate_note(shape: ExportShape, hidden: int) -> str:
-    plain, multiple = f"{8 * shape.width**2:,}", 64 if hidden % 64 == 0 else 8
-    reason = f"as asked for; the papers have {plain}"
-    if shape.feed_forward == "usual":
-        reason = f"8/3 width to a multiple of {multiple}, for the papers' {plain}"
-    return (
-        f"the feed-forward layer is gated: three matrices of {shape.width} x {hidden}, "
-        f"{3 * shape.width * hidden:,} weights a block ({reason})"
-    )
-
-
-def _rank_note(shape: ExportShape) -> str:
-    rank = shape.embedding.inner_size
-    if rank is None:
-        return ""
-    shares = ", so a tied head shares the table but not the projection" if shape.tied else ""
-    return (
-        f"OPT factorises input and head alike: {shape.vocab} x {rank} tables, each with a "
-        f"{rank} x {shape.width} projection of its own{shares}"
     )
 
 
