@@ -100,16 +100,14 @@ def refuse_pickle(path: Path) -> None:
 def _header_bytes(file: BinaryIO, size: int) -> bytes:
     start = file.read(LENGTH_BYTES)
     length = int.from_bytes(start, "little")
-    if len(start) < LENGTH_BYTES:
-        raise ValueError(f"it has {size} bytes, too few for a header; write it again")
+    refuse_if(len(start) < LENGTH_BYTES, "no-header", size=size)
     left, said = size - LENGTH_BYTES, f"{length:,}"
     is_odd = length > min(MOST_HEADER_BYTES, left)
     refuse_if(is_odd and start.startswith(PICKLE_MAGIC), "pickled", file="it")
     refuse_if(length > left, "cut-header", length=said, size=f"{size:,}")
     refuse_if(is_odd, "long-header", length=said, most=f"{MOST_HEADER_BYTES:,}")
     content = file.read(length)
-    if len(content) < length:
-        raise ValueError("it became shorter while it was read; wait until it is written")
+    refuse_if(len(content) < length, "shorter-header")
     return content
 
 
@@ -164,8 +162,7 @@ def _read_index(path: Path) -> Tensors:
     count = f"{len(shards):,}"
     refuse_if(len(shards) > MOST_SHARDS, "many-shards", path=path, count=count, most=MOST_SHARDS)
     for shard in shards:
-        if not path.with_name(shard).exists():
-            raise ValueError(f"{path} names {shard}, which is not beside it; copy it there")
+        refuse_if(not path.with_name(shard).exists(), "absent-shard", path=path, shard=shard)
     total = 0
     for shard in shards:  # link by link to one file, say, their headers would take minutes to read
         with open_regular(path.with_name(shard)) as file:

@@ -46,8 +46,7 @@ def _single_model(document: Document, *, name: str, origin: str, is_part: bool) 
     sizes = stacks[kinds[0]["role"]] | outside_sizes(reader, width)
     has_head = "vocab" in sizes and family.outputs.keys() != {"Model"}
     is_tied = reader.is_tied() if has_head else None
-    if is_tied is not None:
-        sizes["is_tied"] = int(is_tied)
+    sizes |= {} if is_tied is None else {"is_tied": int(is_tied)}
     outside = family.embedding + family.outputs[_output(reader, class_name(document))]
     _note_what_is_left_out(reader, model_type)
     modality = "time_series" if "chronos_config" in document else family.modality or None
@@ -198,7 +197,4 @@ def _connector(document: Document, models: Sequence[Model]) -> int | None:
         sizes["projection"] = whole("projection_dim", document["projection_dim"])
     if not isinstance(document.get("vision_feature_layer"), list):  # LLaVA
         sizes["projector_bias"] = document.get("multimodal_projector_bias", True) is True
-    try:
-        return families.piece_value(piece, sizes)
-    except KeyError:
-        return None
+    return families.if_known(lambda: families.piece_value(piece, sizes))

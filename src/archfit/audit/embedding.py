@@ -268,8 +268,7 @@ def blocks(tensor: StoredTensor) -> Iterator[Matrix]:
         for first in range(0, rows, at_once):
             size = min(at_once, rows - first) * row_bytes
             content = file.read(size)
-            if len(content) < size:
-                raise ValueError(f"{tensor.file} became shorter while it was read; copy it again")
+            refuse_if(len(content) < size, "shorter-file", file=tensor.file)
             yield _as_float64(content, tensor).reshape(-1, columns)
 
 

@@ -157,8 +157,8 @@ def parameters(
     family: Family, stacks: Iterable[Sizes], sizes: Sizes, outside: Iterable[str]
 ) -> Parameters:
     """What a model of this family stores, with `outside`, pieces of `sizes` beyond its stacks."""
-    blocks = _if_known(lambda: sum(_stack(family, {**sizes, **stack}) for stack in stacks))
-    embedding = _if_known(lambda: piece_sum(outside, sizes)) if family.embedding else None
+    blocks = if_known(lambda: sum(_stack(family, {**sizes, **stack}) for stack in stacks))
+    embedding = if_known(lambda: piece_sum(outside, sizes)) if family.embedding else None
     return Parameters(blocks=blocks, embedding=embedding, total=sum_if_known((blocks, embedding)))
 
 
@@ -168,7 +168,7 @@ def audited_stack(role: str, family: Family, sizes: Sizes) -> Stack:
     return Stack(
         role=role, width=sizes["width"], **same,
         feed_forward=sizes.get("expert_feed_forward", sizes.get("feed_forward")),
-        block_weights=_if_known(lambda: _matrices(family, sizes)),
+        block_weights=if_known(lambda: _matrices(family, sizes)),
         distinct_blocks=sizes.get("distinct"), is_gated=family.is_gated,
     )  # fmt: skip
 
@@ -203,7 +203,7 @@ def _terms(piece: str) -> tuple[tuple[int, tuple[str, ...]], ...]:
     return tuple(terms)
 
 
-def _if_known(count: Callable[[], int]) -> int | None:
+def if_known(count: Callable[[], int]) -> int | None:
     """What is counted, or None where a size it needs was not found."""
     try:
         return count()

@@ -174,18 +174,15 @@ def _fetch(name: str, hub: Path, patterns: tuple[str, ...]) -> None:
         listed = HfApi().model_info(name, files_metadata=True).siblings or []
         sizes = {file.rfilename: file.size or 0 for file in listed}
         wanted = [n for n in sizes if "/" not in n and any(fnmatch(n, each) for each in patterns)]
-        if CONFIG not in wanted:
-            raise ValueError(f"it has no {CONFIG}")
+        refuse_if(CONFIG not in wanted, "no-config-there")
         needed = sum(sizes[each] for each in wanted)
         free = shutil.disk_usage(next(filter(Path.exists, (hub, *hub.absolute().parents)))).free
-        if needed > free:
-            raise ValueError(f"its files have {needed:,} bytes, and the disk has {free:,} left")
+        refuse_if(needed > free, "no-room", needed=f"{needed:,}", free=f"{free:,}")
         for each in wanted:
             hf_hub_download(name, each, cache_dir=hub)
     except Exception as problem:
         reason = " ".join(str(problem).partition("Please")[0].split()).rstrip(".")
-        rule = f"{name} was not downloaded: {reason[:LONGEST_REASON]}"
-        raise ValueError(f"{rule}; check its name, the network and the disk") from problem
+        raise refusal("no-download", name=name, reason=reason[:LONGEST_REASON]) from problem
 
 
 def _snapshot(name: str, hub: Path) -> Path | None:

@@ -116,8 +116,7 @@ def _model(identifier: str) -> Model:
     missing: list[str] = []
     sizes = _sizes(row, family, rule.get("facts", ()), assumed, missing)
     is_tied = _tie(row, family, assumed, missing)
-    if is_tied is not None:
-        sizes["is_tied"] = int(is_tied)
+    sizes |= {} if is_tied is None else {"is_tied": int(is_tied)}
     stacks = _stacks(row, family, sizes, crosses=rule.get("has_cross_attention", False))
     why = "the row has none, and the embedding needs it"
     missing += [f"{name}: {why}" for name in sorted(absent_sizes(outside, sizes) - {"is_tied"})]
