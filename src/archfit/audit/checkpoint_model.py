@@ -135,14 +135,12 @@ class StoredStack:
         if not queries:
             return None, None
         for name, tensor in self.tensors.items():
-            sizes = tensor.shape
-            if name.endswith("q_norm.weight") and len(sizes) == 1:  # Qwen3, Gemma 3
-                if 0 < sizes[0] < queries and not queries % sizes[0]:  # OLMo 2 norms all as one
-                    return queries // sizes[0], sizes[0]
-            elif name.endswith("relative_attention_bias.weight") and len(sizes) == 2:  # T5
-                is_part = 0 < sizes[1] < queries and not queries % sizes[1]
-                is_told = is_part or sizes[1] == 1
-                return (sizes[1], queries // sizes[1]) if is_told else (None, None)
+            size = (0, *tensor.shape)[-1]
+            is_part = 0 < size < queries and not queries % size  # OLMo 2 norms all as one
+            if name.endswith("q_norm.weight") and len(tensor.shape) == 1 and is_part:
+                return queries // size, size  # Qwen3, Gemma 3
+            if name.endswith("relative_attention_bias.weight") and len(tensor.shape) == 2:  # T5
+                return (size, queries // size) if is_part or size == 1 else (None, None)
         return None, None
 
     def _width(self, input_width: int | None) -> int:

@@ -121,11 +121,8 @@ def _model(identifier: str) -> Model:
     why = "the row has none, and the embedding needs it"
     missing += [f"{name}: {why}" for name in sorted(absent_sizes(outside, sizes) - {"is_tied"})]
     left_out = f"the count leaves out {family.left_out}" if family.left_out else None
-    notes = (
-        row["notes"],
-        *(ZOO_RULES[kind].get(identifier) for kind in ("causes", "notes")),
-        left_out,
-    )
+    told = (ZOO_RULES[kind].get(identifier) for kind in ("causes", "notes"))
+    notes = (row["notes"], *told, left_out)
     reads = InputMap(
         kind=cast(InputKind, row["input_map"]), inner=row["embedding_size"],
         vocab=row["vocab_size"], vocab_real=row["vocab_size_real"], dimensions=row["input_dims"],
