@@ -38,7 +38,7 @@ def test_a_path_that_exists_wins_over_a_name(tmp_path: Path) -> None:
     model_folder(tmp_path / "gpt2", "config.json")
     here = Path("gpt2")
     assert found("gpt2") == ModelFiles(
-        name="gpt2", config=here / "config.json", checkpoint=None, folder=here
+        name="gpt2", description=here / "config.json", checkpoint=None, folder=here
     )
 
 
@@ -63,7 +63,7 @@ def test_files_of_a_model_are_found_from_each_other(
     folder = model_folder(tmp_path / "m", *names)
     target = found(tmp_path / word)
     assert isinstance(target, ModelFiles)
-    assert target.config == (folder / config if config else None)
+    assert target.description == (folder / config if config else None)
     assert target.checkpoint == (folder / checkpoint if checkpoint else None)
 
 
@@ -101,7 +101,7 @@ def test_the_index_stands_for_its_shards(tmp_path: Path) -> None:
 
 def test_a_run_of_ours_is_told_by_its_spec(tmp_path: Path) -> None:
     folder = model_folder(tmp_path / "run", "spec.json", "record.json")
-    run = ModelFiles(name="run", folder=folder, spec=folder / "spec.json")
+    run = ModelFiles(name="run", folder=folder, description=folder / "spec.json")
     assert found(folder) == found(folder / "spec.json") == run
     weights = model_folder(folder, "model.safetensors") / "model.safetensors"
     done = replace(run, checkpoint=weights)
@@ -178,7 +178,10 @@ def test_the_cache_is_where_hugging_face_puts_it(
     environment = {variable: str(tmp_path / folder)}
     target = find_target("org/name", environment=environment)
     assert isinstance(target, ModelFiles)
-    assert (target.name, target.config) == ("org/name", model / "snapshots" / "bb" / "config.json")
+    assert (target.name, target.description) == (
+        "org/name",
+        model / "snapshots" / "bb" / "config.json",
+    )
 
 
 def test_the_commit_of_main_comes_before_the_newest(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from archfit.audit.families import knowledge
 from archfit.audit.model import Model
 from archfit.audit.zoo import (
+    ZOO_RULES,
     counting_rule,
     nearest,
     zoo_id,
@@ -17,12 +18,11 @@ from archfit.audit.zoo import (
     zoo_models,
     zoo_names,
     zoo_rows,
-    zoo_rules,
 )
 
 TABLE = json.loads(resources.files("archfit.resources").joinpath("zoo.json").read_text())[1:]
 PUBLISHED = [(row["id"], row["params_published"]) for row in TABLE if row["params_published"]]
-CAUSES = zoo_rules()["causes"]
+CAUSES = ZOO_RULES["causes"]
 
 
 def _gap(identifier: str, published: int) -> float | None:
@@ -152,7 +152,7 @@ def test_whether_a_head_is_tied_is_taken_from_the_class_unless_models_of_it_diff
     gpt3 = model("gpt3-")
     assert gpt3.is_tied is True
     assert "is_tied=True: default of GPT2Config (transformers 5.22.2)" in gpt3.assumed
-    for start in zoo_rules()["tie_varies"]:
+    for start in ZOO_RULES["tie_varies"]:
         if any(row["id"].startswith(start) and row["tied_embeddings"] is None for row in TABLE):
             varied = model(start)
             assert varied.is_tied is None
@@ -197,7 +197,7 @@ def test_common_names_find_their_model_and_no_other(word: str, identifier: str |
 
 def test_every_name_of_the_table_is_one_rows_own() -> None:
     """Other names too: none is the id, the printed name or another name of a second row."""
-    called = zoo_rules()["called"]
+    called = ZOO_RULES["called"]
     assert called.keys() <= zoo_rows().keys()
     for identifier, printed in zoo_names().items():
         for name in (identifier, printed, *called.get(identifier, ())):
@@ -227,7 +227,7 @@ def test_an_unknown_name_is_told_the_nearest() -> None:
 
 
 def test_every_rule_is_used_by_some_row_and_names_a_family_that_is_there() -> None:
-    rules, entries = zoo_rules(), {**knowledge()["families"], **knowledge()["variants"]}
+    rules, entries = ZOO_RULES, {**knowledge()["families"], **knowledge()["variants"]}
     assert set(rules["by_family"]) <= {row["family"] for row in TABLE}
     for start in (*rules["by_start"], *rules["tie_varies"]):
         assert any(row["id"].startswith(start) for row in TABLE), start

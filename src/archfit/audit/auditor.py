@@ -15,7 +15,7 @@ from archfit.audit.config import model_from_config
 from archfit.audit.embedding import EmbeddingSpectrum, find_embedding, measure_embedding
 from archfit.audit.findings import WORDS, Finding, findings_of
 from archfit.audit.model import Model
-from archfit.audit.targets import INDEX, ModelFiles, find_target
+from archfit.audit.targets import INDEX, find_target
 from archfit.audit.zoo import zoo_model
 from archfit.spec.errors import refusal
 from archfit.spec.files import CONFIG, read_object
@@ -56,9 +56,14 @@ def audit_target(
         if measure:
             raise refusal("weights-of-a-row", target=target)
         return audit_model(zoo_model(target))
-    model = _model(target)
-    if (target.spec or target.config) and target.checkpoint is not None:
-        model = replace(model, notes=model.notes + disagreements(model, target.checkpoint))
+    path = target.description or target.weights()
+    if target.description is None:
+        model = model_from_header(read_checkpoint(path), name=target.name, origin=str(path))
+    else:
+        document = read_object(path, most_bytes=MOST_CONFIG_BYTES)
+        model = model_from_config(document, name=target.name, origin=str(path))
+        if target.checkpoint is not None:
+            model = replace(model, notes=model.notes + disagreements(model, target.checkpoint))
     if not measure:
         return audit_model(model)
     return audit_model(model, measure_embedding(find_embedding(read_checkpoint(target.weights()))))
@@ -72,20 +77,11 @@ def audit_config(given: object) -> AuditResult:
     to_dict = getattr(config, "to_dict", None)
     document = to_dict() if callable(to_dict) else config
     if not isinstance(document, Mapping):
-        way_out = "give a path, a name, a config or model of transformers, or a dictionary"
-        raise ValueError(f"nothing of type {type(given).__name__} can be audited; {way_out}")
+        raise refusal("no-model", kind=type(given).__name__)
     built = {} if config is given else {"architectures": [type(given).__name__]}
     named = document.get("_name_or_path") or getattr(config, "name_or_path", "")
     name = next((str(each) for each in (named, document.get("model_type")) if each), "config")
     return audit_model(model_from_config({**document, **built}, name=name, origin="a config"))
-
-
-def _model(files: ModelFiles) -> Model:
-    if (described := files.spec or files.config) is not None:
-        document = read_object(described, most_bytes=MOST_CONFIG_BYTES)
-        return model_from_config(document, name=files.name, origin=str(described))
-    path = files.weights()
-    return model_from_header(read_checkpoint(path), name=files.name, origin=str(path))
 
 
 # ---- claims of the papers

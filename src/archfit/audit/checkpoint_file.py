@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from archfit.spec.codec import parse_object
-from archfit.spec.errors import brief, refusal
+from archfit.spec.errors import brief, refusal, refuse_if
 from archfit.spec.files import open_regular, read_object
 
 LENGTH_BYTES = 8
@@ -93,24 +93,21 @@ def read_header(path: Path) -> Tensors:
 
 def refuse_pickle(path: Path) -> None:
     """Refuse a file whose name says pickle, unopened."""
-    if path.suffix.lower() in PICKLES or path.name.endswith(".bin.index.json"):
-        raise refusal("pickled", file=path)
+    is_pickle = path.suffix.lower() in PICKLES or path.name.endswith(".bin.index.json")
+    refuse_if(is_pickle, "pickled", file=path)
 
 
 def _header_bytes(file: BinaryIO, size: int) -> bytes:
     start = file.read(LENGTH_BYTES)
     length = int.from_bytes(start, "little")
-    if len(start) < LENGTH_BYTES:
-        raise ValueError(f"it has {size} bytes, too few for a header; write it again")
-    if length > min(MOST_HEADER_BYTES, size - LENGTH_BYTES) and start.startswith(PICKLE_MAGIC):
-        raise refusal("pickled", file="it")
-    if length > size - LENGTH_BYTES:
-        raise refusal("cut-header", length=f"{length:,}", size=f"{size:,}")
-    if length > MOST_HEADER_BYTES:
-        raise refusal("long-header", length=f"{length:,}", most=f"{MOST_HEADER_BYTES:,}")
+    refuse_if(len(start) < LENGTH_BYTES, "no-header", size=size)
+    left, said = size - LENGTH_BYTES, f"{length:,}"
+    is_odd = length > min(MOST_HEADER_BYTES, left)
+    refuse_if(is_odd and start.startswith(PICKLE_MAGIC), "pickled", file="it")
+    refuse_if(length > left, "cut-header", length=said, size=f"{size:,}")
+    refuse_if(is_odd, "long-header", length=said, most=f"{MOST_HEADER_BYTES:,}")
     content = file.read(length)
-    if len(content) < length:
-        raise ValueError("it became shorter while it was read; wait until it is written")
+    refuse_if(len(content) < length, "shorter-header")
     return content
 
 
@@ -162,29 +159,22 @@ def _check_cover(tensors: Tensors, *, first: int, size: int) -> None:
 def _read_index(path: Path) -> Tensors:
     shard_of = _weight_map(path)
     shards = sorted(set(shard_of.values()))
-    if len(shards) > MOST_SHARDS:
-        raise refusal("many-shards", path=path, count=f"{len(shards):,}", most=MOST_SHARDS)
+    count = f"{len(shards):,}"
+    refuse_if(len(shards) > MOST_SHARDS, "many-shards", path=path, count=count, most=MOST_SHARDS)
     for shard in shards:
-        if not path.with_name(shard).exists():
-            raise ValueError(f"{path} names {shard}, which is not beside it; copy it there")
-    _check_headers(path, shards)
+        refuse_if(not path.with_name(shard).exists(), "absent-shard", path=path, shard=shard)
+    total = 0
+    for shard in shards:  # link by link to one file, say, their headers would take minutes to read
+        with open_regular(path.with_name(shard)) as file:
+            total += int.from_bytes(file.read(LENGTH_BYTES), "little")
+    shown = {"total": f"{total:,}", "most": f"{MOST_HEADER_BYTES_OF_ALL:,}"}
+    refuse_if(total > MOST_HEADER_BYTES_OF_ALL, "long-headers", path=path, **shown)
     headers = ((shard, read_header(path.with_name(shard))) for shard in shards)
     tensors = [t for shard, held in headers for t in held if shard_of.get(t.name) == shard]
     if absent := shard_of.keys() - {tensor.name for tensor in tensors}:
         name = min(absent)
         raise refusal("not-in-shard", path=path, name=brief(name), shard=shard_of[name])
     return tuple(tensors)
-
-
-def _check_headers(path: Path, shards: list[str]) -> None:
-    """Refuse shards whose headers would take minutes to read, link by link to one file, say."""
-    total = 0
-    for shard in shards:
-        with open_regular(path.with_name(shard)) as file:
-            total += int.from_bytes(file.read(LENGTH_BYTES), "little")
-    if total > MOST_HEADER_BYTES_OF_ALL:
-        most = f"{MOST_HEADER_BYTES_OF_ALL:,}"
-        raise refusal("long-headers", path=path, total=f"{total:,}", most=most)
 
 
 def _weight_map(path: Path) -> dict[str, str]:

@@ -5,15 +5,16 @@ do not, in most families: a matrix of 1,024 rows may be 8 heads or 16. They are 
 never guessed.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
+from statistics import multimode
 
 from archfit.audit.checkpoint_file import StoredTensor, Tensors, read_checkpoint
 from archfit.audit.embedding import ends_in, find_embedding
-from archfit.audit.families import tensor_names
+from archfit.audit.families import knowledge, tensor_names
 from archfit.audit.model import InputMap, Model, Parameters, Stack
 from archfit.spec.errors import brief, refusal, refuse_if
 
@@ -111,7 +112,7 @@ class StoredStack:
 
     def rows(self, part: str) -> int | None:
         """Rows of the matrix of this part: H d_a of the queries, likewise of the keys."""
-        named = (t for name, t in self.tensors.items() if _is_layer(name, tensor_names(part)))
+        named = (t for name, t in self.tensors.items() if _is_layer(name, part))
         return next((tensor.shape[0] for tensor in named if len(tensor.shape) == 2), None)
 
     def shape(self, *, input_width: int | None) -> Stack:
@@ -119,7 +120,7 @@ class StoredStack:
         width, keys = self._width(input_width), self.rows("keys")
         heads, head_dim = self._heads()
         hidden = self._feed_forward(width)
-        has_gates = any(_is_layer(name, tensor_names("gates")) for name in self.tensors)
+        has_gates = any(_is_layer(name, "gates") for name in self.tensors)
         is_double = hidden is not None and self.rows("gates_inside") == 2 * hidden
         return Stack(
             role=self.role, depth=self.blocks, width=width, heads=heads, head_dim=head_dim,
@@ -134,30 +135,25 @@ class StoredStack:
         if not queries:
             return None, None
         for name, tensor in self.tensors.items():
-            sizes = tensor.shape
-            if name.endswith("q_norm.weight") and len(sizes) == 1:  # Qwen3, Gemma 3
-                if 0 < sizes[0] < queries and not queries % sizes[0]:  # OLMo 2 norms all as one
-                    return queries // sizes[0], sizes[0]
-            elif name.endswith("relative_attention_bias.weight") and len(sizes) == 2:  # T5
-                is_part = 0 < sizes[1] < queries and not queries % sizes[1]
-                is_told = is_part or sizes[1] == 1
-                return (sizes[1], queries // sizes[1]) if is_told else (None, None)
+            size = (0, *tensor.shape)[-1]
+            is_part = 0 < size < queries and not queries % size  # OLMo 2 norms all as one
+            if name.endswith("q_norm.weight") and len(tensor.shape) == 1 and is_part:
+                return queries // size, size  # Qwen3, Gemma 3
+            if name.endswith("relative_attention_bias.weight") and len(tensor.shape) == 2:  # T5
+                return (size, queries // size) if is_part or size == 1 else (None, None)
         return None, None
 
     def _width(self, input_width: int | None) -> int:
         """The size that most matrices share; the embedding's decides between equals."""
         matrices = [tensor.shape for tensor in self.tensors.values() if len(tensor.shape) == 2]
-        counts = Counter(size for shape in matrices for size in set(shape))
-        most = max(counts.values(), default=0)
-        often = [size for size, count in counts.items() if count == most]
+        often = multimode(size for shape in matrices for size in set(shape))
         if input_width is not None and input_width in often:
             return input_width
         refuse_if(len(often) != 1, "no-width", prefix=brief(self.prefix))
         return often[0]
 
     def _feed_forward(self, width: int) -> int | None:
-        names = tensor_names("feed_forward_out")
-        held = [name for name in self.tensors if _is_layer(name, names)]
+        held = [name for name in self.tensors if _is_layer(name, "feed_forward_out")]
         out = [name for name in held if "attention.output.dense" not in name]
         for name in [name for name in out if "experts" in name] or out:
             sizes = self.tensors[name].shape[-2:]  # experts may be one tensor of three axes
@@ -206,11 +202,8 @@ def _order(stack: StoredStack, input_name: str) -> tuple[int, bool, str]:
 def _notes(tensors: Tensors, stack: StoredStack, shape: Stack) -> Iterator[str]:
     """What is not counted, and what is unusual about the stack that reads the input."""
     if buffers := [tensor for tensor in tensors if not is_learned(tensor)]:
-        yield (
-            f"{len(buffers)} stored tensors ({buffers[0].name}, ...) of {_elements(buffers):,} "
-            "elements are masks, indices, frequencies or quantised numbers, and not counted as "
-            "parameters"
-        )
+        numbers = {"count": len(buffers), "elements": _elements(buffers)}
+        yield knowledge()["notes"]["buffers"].format(name=buffers[0].name, **numbers)
     if shape.is_gated:
         yield "the feed-forward layers are gated"
     queries, keys = stack.rows("queries"), stack.rows("keys")
@@ -220,9 +213,9 @@ def _notes(tensors: Tensors, stack: StoredStack, shape: Stack) -> Iterator[str]:
         yield f"keys have {keys:,} dimensions where queries have {queries:,}"
 
 
-def _is_layer(name: str, endings: tuple[str, ...]) -> bool:
-    """Whether a layer of one of these names holds it, as its weight or by itself."""
-    return ends_in(name.removesuffix(".weight"), endings)
+def _is_layer(name: str, part: str) -> bool:
+    """Whether a layer that is this part of a block holds it, as its weight or by itself."""
+    return ends_in(name.removesuffix(".weight"), tensor_names(part))
 
 
 # ---- a config and the weights beside it

@@ -46,8 +46,7 @@ def _single_model(document: Document, *, name: str, origin: str, is_part: bool) 
     sizes = stacks[kinds[0]["role"]] | outside_sizes(reader, width)
     has_head = "vocab" in sizes and family.outputs.keys() != {"Model"}
     is_tied = reader.is_tied() if has_head else None
-    if is_tied is not None:
-        sizes["is_tied"] = int(is_tied)
+    sizes |= {} if is_tied is None else {"is_tied": int(is_tied)}
     outside = family.embedding + family.outputs[_output(reader, class_name(document))]
     _note_what_is_left_out(reader, model_type)
     modality = "time_series" if "chronos_config" in document else family.modality or None
@@ -107,9 +106,7 @@ def _note_what_is_left_out(reader: ConfigReader, model_type: str | None) -> None
     ]
     unusual = [key for key in knowledge()["unusual_layers"] if key in reader.document]
     if unusual and model_type not in knowledge()["families"]:
-        reader.notes.append(
-            f"{', '.join(unusual)}: its layers are not plain ones; the count takes them as such"
-        )
+        reader.notes.append(knowledge()["notes"]["unusual"].format(keys=", ".join(unusual)))
 
 
 # ---- several models in one config
@@ -154,16 +151,9 @@ def _has(document: Document, size: str) -> bool:
 
 def _with_type(inner: Document, outer: Document, part: str) -> Document:
     """The inner config with what stands outside: the family, and whether the head is tied."""
-    known = _joint(outer).get(part)
+    known = knowledge()["multimodal"].get(str(outer.get("model_type")), {}).get(part)
     shared = {key: outer[key] for key in ("tie_word_embeddings",) if key in outer}
     return ({} if known is None else {"model_type": known}) | shared | dict(inner)
-
-
-def _joint(document: Document) -> Mapping[str, str]:
-    """What is known of the parts of this kind of config; nothing for most kinds."""
-    named = document.get("model_type")
-    parts: Mapping[str, str] = knowledge()["multimodal"].get(str(named), {})
-    return parts
 
 
 def _joined(document: Document, models: Sequence[Model]) -> Model:
@@ -180,10 +170,7 @@ def _joined(document: Document, models: Sequence[Model]) -> Model:
     blocks = sum_if_known(model.parameters.blocks for model in models)
     tables = sum_if_known((connector or 0, *(model.parameters.embedding for model in models)))
     if connector is None and others:
-        notes.append(
-            "what joins its parts (a projection, cross-attention) is counted only where the config "
-            "of a part names it"
-        )
+        notes.append(knowledge()["notes"]["joined"])
     if not others and _part(document, "vision_config") is not None:
         missing.append("vision stack: looked for depth and width in vision_config")
         blocks = tables = None
@@ -201,7 +188,8 @@ def _joined(document: Document, models: Sequence[Model]) -> Model:
 
 def _connector(document: Document, models: Sequence[Model]) -> int | None:
     """Parameters of what joins text and vision, where it is known."""
-    piece = _joint(document).get("connector")
+    joint = knowledge()["multimodal"].get(str(document.get("model_type")), {})
+    piece = joint.get("connector")
     if len(models) != 2 or piece is None:
         return None
     sizes = {"text": models[0].width, "vision": models[1].width}
@@ -209,7 +197,4 @@ def _connector(document: Document, models: Sequence[Model]) -> int | None:
         sizes["projection"] = whole("projection_dim", document["projection_dim"])
     if not isinstance(document.get("vision_feature_layer"), list):  # LLaVA
         sizes["projector_bias"] = document.get("multimodal_projector_bias", True) is True
-    try:
-        return families.piece_value(piece, sizes)
-    except KeyError:
-        return None
+    return families.if_known(lambda: families.piece_value(piece, sizes))

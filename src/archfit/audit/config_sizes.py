@@ -29,13 +29,11 @@ class ConfigReader:
         self.is_byte_model = document.get("tokenizer_class") == "ByT5Tokenizer"
 
     def size(self, name: str, *, least: int = 1) -> int | None:
-        """The size under the first key that the config has, else the default of the class."""
-        found = self.value(name)
+        """The size under the first key that the config has, else the default of the class; None
+        where the class does not read it at all."""
+        is_unread = name in knowledge()["sizes_of_a_stack"] and name not in self.family.needs
+        found = None if is_unread else self.value(name)
         return None if found is None else whole(*found, least=least)
-
-    def needed(self, name: str, *, least: int = 1) -> int | None:
-        """The same where the family's class reads that size at all."""
-        return self.size(name, least=least) if name in self.family.needs else None
 
     def value(self, name: str) -> tuple[str, object] | None:
         """The first key that the config has with its value; None where it is null or nowhere.
@@ -145,10 +143,10 @@ def _attention(reader: ConfigReader, width: int) -> dict[str, int]:
     if heads is None:
         reader.lack("heads")
         return {"attention": width, "key_value": width} if family.is_square else {}
-    kv_heads = family.fixed_kv_heads or reader.needed("kv_heads") or heads
+    kv_heads = family.fixed_kv_heads or reader.size("kv_heads") or heads
     refuse_if(kv_heads > heads, "more-kv-heads", kv_heads=brief(kv_heads), heads=heads)
     found = {"heads": heads, "kv_heads": kv_heads}
-    head_dim = reader.needed("head_dim")
+    head_dim = reader.size("head_dim")
     is_fraction = head_dim is None and width % heads > 0
     refuse_if(is_fraction and family.is_square, "fractional-head", width, heads=heads)
     if is_fraction:
@@ -165,7 +163,7 @@ def _attention(reader: ConfigReader, width: int) -> dict[str, int]:
 
 def _mixture(reader: ConfigReader, depth: int, feed_forward: int) -> dict[str, int]:
     """Sizes of the experts; nothing where every layer is dense."""
-    experts = reader.needed("experts", least=0)
+    experts = reader.size("experts", least=0)
     if not experts:
         return {}
     # Every step-th layer has experts, unless it is listed as dense; no layer is walked through.
@@ -177,8 +175,8 @@ def _mixture(reader: ConfigReader, depth: int, feed_forward: int) -> dict[str, i
     sizes = {
         "experts": experts,
         "dense": depth - depth // step + len(dense),
-        "expert_feed_forward": reader.needed("expert_feed_forward") or feed_forward,
-        "shared_feed_forward": reader.needed("shared_feed_forward") or 0,
+        "expert_feed_forward": reader.size("expert_feed_forward") or feed_forward,
+        "shared_feed_forward": reader.size("shared_feed_forward") or 0,
     }
     return {name: size for name, size in sizes.items() if size or name == "dense"}
 

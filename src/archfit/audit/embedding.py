@@ -27,29 +27,22 @@ that ends the table: no training told those tokens apart.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
+from archfit.audit.checkpoint_file import StoredTensor, Tensors
 from archfit.audit.families import knowledge, tensor_names
 from archfit.audit.model import TABLES, InputKind
+from archfit.spec import lazy_numpy as np
 from archfit.spec import open_regular
 from archfit.spec.errors import brief, refusal, refuse_if
+from archfit.spec.lazy_numpy import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from archfit.audit.checkpoint_file import StoredTensor, Tensors
-
-    Matrix = NDArray[np.float64]
-    Rows = Iterable[Matrix]
-else:
-    from archfit.spec import lazy_numpy as np
-
-ROWS, MIX = "rows_RI", "mix_ID"  # archfit; mix_ID is stored (inner, width)
+Matrix: TypeAlias = "NDArray[np.float64]"
+Rows: TypeAlias = "Iterable[Matrix]"
+ROWS, MIX = "rows_RI", "mix_ID"  # archfit; mix_ID is (inner, width), linear layers the other way
 WIDEST = 8192  # columns; two float64 matrices of this size take 1.1 GB
 MOST_ELEMENTS = 2**32  # of all tables; 262,144 tokens of width 8,192 have half as many
 MOST_POINTS = 512  # of a chart
@@ -111,7 +104,7 @@ def find_embedding(tensors: Tensors) -> EmbeddingTensors:
         rows, width = sum(table.shape[0] for table in alike), inner
         widening = tuple(tensor for tensor in tensors if _widens(tensor, best))[:1]
         if widening:
-            kind, width = "factorised_lookup", widening[0].shape[_is_inner_first(widening[0])]
+            kind, width = "factorised_lookup", widening[0].shape[widening[0].name.endswith(MIX)]
         return EmbeddingTensors(
             kind=kind, tables=alike, widening=widening, rows=rows, inner=inner, width=width
         )
@@ -132,11 +125,6 @@ def find_embedding(tensors: Tensors) -> EmbeddingTensors:
 def ends_in(name: str, endings: tuple[str, ...]) -> bool:
     """Whether the last parts of a tensor's name are one of the endings."""
     return any(f".{name}".endswith(f".{ending}") for ending in endings)
-
-
-def _is_inner_first(widening: StoredTensor) -> bool:
-    """Whether it is archfit's (inner, width), and not a linear layer's (width, inner)."""
-    return widening.name.endswith(MIX)
 
 
 def _preference(tensor: StoredTensor) -> tuple[int, bool, int, str]:
@@ -221,7 +209,7 @@ def _product(embedding: EmbeddingTensors) -> tuple[Matrix, float, int]:
     """
     (widening,), inner = embedding.widening, embedding.inner
     table = Gram(embedding.tables[0], _table_rows(embedding), inner)
-    is_wide = _is_inner_first(widening)
+    is_wide = widening.name.endswith(MIX)
     mix = Gram(widening, blocks(widening), embedding.width if is_wide else inner, is_across=is_wide)
     roots = table.root(), mix.root()
     largest = [float(np.linalg.norm(root[-1])) for root in roots]
@@ -233,9 +221,8 @@ def _product(embedding: EmbeddingTensors) -> tuple[Matrix, float, int]:
 def _check_sizes(embedding: EmbeddingTensors) -> None:
     name, columns = embedding.names[0], embedding.stored_columns
     elements = sum(table.elements for table in embedding.tables)
-    if columns > WIDEST:
-        sizes = {"columns": f"{columns:,}", "gigabytes": f"{16 * columns**2 / 1e9:.1f}"}
-        raise refusal("wide-table", name=brief(name), **sizes, most=f"{WIDEST:,}")
+    sizes = {"columns": f"{columns:,}", "gigabytes": f"{16 * columns**2 / 1e9:.1f}"}
+    refuse_if(columns > WIDEST, "wide-table", name=brief(name), **sizes, most=f"{WIDEST:,}")
     limits = [(name, elements, MOST_ELEMENTS, "that can be read in minutes")]
     held = "that a factor is held in memory with"
     limits += [(each.name, each.elements, WIDEST**2, held) for each in embedding.widening]
@@ -281,8 +268,7 @@ def blocks(tensor: StoredTensor) -> Iterator[Matrix]:
         for first in range(0, rows, at_once):
             size = min(at_once, rows - first) * row_bytes
             content = file.read(size)
-            if len(content) < size:
-                raise ValueError(f"{tensor.file} became shorter while it was read; copy it again")
+            refuse_if(len(content) < size, "shorter-file", file=tensor.file)
             yield _as_float64(content, tensor).reshape(-1, columns)
 
 

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 
 from archfit.audit.model import InputKind, Parameters, Stack, sum_if_known
 from archfit.spec import counting
+from archfit.spec.errors import refusal
 from archfit.spec.packed import packed_table
 
 Document: TypeAlias = Mapping[str, object]
@@ -116,8 +117,7 @@ def family_name(document: Document) -> str | None:
     """The `model_type` of a config, or what its `architectures` or keys give away."""
     named = document.get("model_type")
     if named is not None and not isinstance(named, str):
-        why = "a config names its family there, or leaves it out"
-        raise ValueError(f"model_type is no string; {why}")
+        raise refusal("no-model-type")
     built = class_name(document)
     if named is not None and (named in knowledge()["families"] or not built):
         return named
@@ -157,18 +157,18 @@ def parameters(
     family: Family, stacks: Iterable[Sizes], sizes: Sizes, outside: Iterable[str]
 ) -> Parameters:
     """What a model of this family stores, with `outside`, pieces of `sizes` beyond its stacks."""
-    blocks = _if_known(lambda: sum(_stack(family, {**sizes, **stack}) for stack in stacks))
-    embedding = _if_known(lambda: piece_sum(outside, sizes)) if family.embedding else None
+    blocks = if_known(lambda: sum(_stack(family, {**sizes, **stack}) for stack in stacks))
+    embedding = if_known(lambda: piece_sum(outside, sizes)) if family.embedding else None
     return Parameters(blocks=blocks, embedding=embedding, total=sum_if_known((blocks, embedding)))
 
 
 def audited_stack(role: str, family: Family, sizes: Sizes) -> Stack:
     """The stack as an audit shows it."""
+    same = {name: sizes.get(name) for name in ("depth", "heads", "head_dim", "kv_heads")}
     return Stack(
-        role=role, width=sizes["width"], depth=sizes.get("depth"), heads=sizes.get("heads"),
-        head_dim=sizes.get("head_dim"), kv_heads=sizes.get("kv_heads"),
+        role=role, width=sizes["width"], **same,
         feed_forward=sizes.get("expert_feed_forward", sizes.get("feed_forward")),
-        block_weights=_if_known(lambda: _matrices(family, sizes)),
+        block_weights=if_known(lambda: _matrices(family, sizes)),
         distinct_blocks=sizes.get("distinct"), is_gated=family.is_gated,
     )  # fmt: skip
 
@@ -203,7 +203,7 @@ def _terms(piece: str) -> tuple[tuple[int, tuple[str, ...]], ...]:
     return tuple(terms)
 
 
-def _if_known(count: Callable[[], int]) -> int | None:
+def if_known(count: Callable[[], int]) -> int | None:
     """What is counted, or None where a size it needs was not found."""
     try:
         return count()

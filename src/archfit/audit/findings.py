@@ -1,9 +1,10 @@
 """What is wrong with a model's shape, with the evidence and a fix.
 
-`RULES` is the table of findings, in the order and the words of `resources/findings.toml`. A rule
-has the id that a linter can fail on, the function that looks at a model or a stack of it and
-returns what it found there, and the sentences that the found numbers go into. Redundancy is given
-only where measurements of archfit or of the papers support it (`archfit.advise.redundancy`).
+`RULES` is the table of findings in `resources/findings.toml`, by the id that a linter can fail on:
+its words, and the sentences that found numbers go into. The functions in `INPUT_LOOKS` look at a
+model, those in `STACK_LOOKS` at each stack of it; None says that all is well, or not known.
+Redundancy is given only where measurements of archfit or of the papers support it
+(`archfit.advise.redundancy`).
 
 A shape does not say what data it is for, and families of data like different depths. A depth is
 found wrong only where it is wrong for every family that such an input may be of. Few training
@@ -11,10 +12,10 @@ tokens ask for few layers: where a model does not say how many it has, they are 
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from typing import Literal
+from functools import cache
+from typing import Any, Literal
 
 from archfit.advise.budgets import LARGEST_BUDGET
 from archfit.advise.law import DEEPEST_TRAINED, WEIGHTS
@@ -39,7 +40,9 @@ TOKENS = 20.0, 320.0  # a parameter: nobody says how many a network saw
 SIZES_A_DOUBLING = 2  # of networks, at which depths are looked up
 CHARTED = 1e6, 1e12  # the sizes of a chart
 NARROW = 16  # dimensions of a head
-WORDS = packed_table("findings.toml")  # of each finding
+WORDS = packed_table("findings.toml")
+RULES: Mapping[str, Mapping[str, Any]] = WORDS["rules"]
+IDS = tuple(RULES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,98 +57,83 @@ class Finding:
     fix: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Subject:
     """What a rule looks at: a model with one of its stacks, the first where it is the input."""
 
     model: Model
     stack: Stack
+    place: str  # the role of the stack, or "input"
     measured_rank: int | None  # of the embedding's weights, where they were read
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
-    """What a rule saw: how bad it is, and what stands in its sentences."""
-
-    severity: Severity
-    words: Mapping[str, object]
-    redundancy: Redundancy | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Rule:
-    """A kind of finding."""
-
-    id: str
-    short: str  # a line of the gallery holds three of them
-    look: Callable[[Subject], Found | None]  # None where all is well, or not known
-    evidence: str
-    fix: str
-    is_about_input: bool = False  # looked at once, not for every stack
-    is_bottleneck: bool = False  # has a colour in the gallery's chart
+    def found(self, id_: str, severity: Severity, **words: object) -> Finding:
+        """The finding of this id, with words for the places in its sentences."""
+        evidence, fix = (RULES[id_][text].format(**words) for text in ("evidence", "fix"))
+        return Finding(id_, severity, self.place, None, evidence, fix)
 
 
 def findings_of(model: Model, *, measured_rank: int | None = None) -> tuple[Finding, ...]:
     """All findings, the severest first; `measured_rank` is that of the embedding's weights."""
-    found: list[Finding] = []
-    places = [(model.stacks[0], "input"), *((stack, stack.role) for stack in model.stacks)]
-    for at, (stack, place) in enumerate(places):
-        subject = Subject(model=model, stack=stack, measured_rank=measured_rank)
-        for rule in (rule for rule in RULES if rule.is_about_input == (at == 0)):
-            if (seen := rule.look(subject)) is not None:
-                evidence, fix = (text.format(**seen.words) for text in (rule.evidence, rule.fix))
-                found.append(Finding(rule.id, seen.severity, place, seen.redundancy, evidence, fix))
+    first = Subject(model, model.stacks[0], "input", measured_rank)
+    stacks = [replace(first, stack=stack, place=stack.role) for stack in model.stacks]
+    seen = [look(first) for look in INPUT_LOOKS]
+    seen += [look(subject) for subject in stacks for look in STACK_LOOKS]
+    found = (finding for finding in seen if finding is not None)
     return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
 # ---- the input
 
 
-def _low_rank(subject: Subject) -> Found | None:
+def _low_rank(subject: Subject) -> Finding | None:
     """Weights of less rank than the input allows, or else a factorised table."""
     model, rank = subject.model, subject.measured_rank
     limit, source = model.rank_limit, model.input
     if limit is None:  # what was measured is then a decoder's table, not what limits the input
         return None
     if rank is not None and rank < limit:
-        return _low(model, rank, WORDS["low_ranks"]["measured"])
+        return _low(subject, "low-rank-embedding", rank, WORDS["low_ranks"]["measured"])
     if source.kind not in TABLES or source.inner != limit or limit >= model.width:
         return None
-    return _low(model, limit, WORDS["low_ranks"]["factorised"])
+    return _low(subject, "low-rank-embedding", limit, WORDS["low_ranks"]["factorised"])
 
 
-def _few_inputs(subject: Subject, *, is_table: bool) -> Found | None:
+def _few_inputs(subject: Subject) -> Finding | None:
     """A table of fewer rows, or a linear map that reads fewer values, than the width has
     dimensions, in a network that could be deeper."""
     model, limit = subject.model, subject.model.rank_limit
-    kind, is_factorised = model.input.kind, is_table and model.input.inner == limit
-    if limit is None or limit >= model.width or (kind in TABLES) != is_table or is_factorised:
+    kind, is_table = model.input.kind, model.input.kind in TABLES
+    if limit is None or limit >= model.width or (is_table and model.input.inner == limit):
         return None
-    if _off_depth(subject, is_deep=False) is None:
+    depth = _off_depth(subject)
+    if depth is None or depth.id != "too-shallow":
         return None
-    return _low(model, limit, {} if is_table else {"wider": WORDS["wider_inputs"][kind]})
+    if is_table:
+        return _low(subject, "vocabulary-bottleneck", limit, {})
+    return _low(subject, "patch-bottleneck", limit, {"wider": WORDS["wider_inputs"][kind]})
 
 
-def _low(model: Model, rank: int, sentences: Mapping[str, str]) -> Found:
+def _low(subject: Subject, id_: str, rank: int, sentences: Mapping[str, str]) -> Finding:
     """An embedding of this rank, below the width; the numbers go into `sentences`, too."""
-    share = rank_redundancy(rank, model.width, model.stacks[0].depth)
-    numbers = {"rank": rank, "width": model.width, "part": 100 * rank / model.width}
+    width = subject.model.width
+    share = rank_redundancy(rank, width, subject.stack.depth)
+    numbers = {"rank": rank, "width": width, "part": 100 * rank / width}
     said = {name: sentence.format(**numbers) for name, sentence in sentences.items()}
-    return _redundant(share, **numbers, **said)
+    return _redundant(subject, id_, share, **numbers, **said)
 
 
-def _redundant(share: Redundancy, **words: object) -> Found:
+def _redundant(subject: Subject, id_: str, share: Redundancy, **words: object) -> Finding:
     """Parameters of which this share does nothing; the share is what makes it severe."""
     is_high, is_low = share.middle >= HIGH_SHARE, share.middle < MEDIUM_SHARE
     severity: Severity = "high" if is_high else "low" if is_low else "medium"
     said = f"{share.source}. {WORDS['bases'][share.basis]}"
-    return Found(severity=severity, words={**words, "said": said}, redundancy=share)
+    return replace(subject.found(id_, severity, said=said, **words), redundancy=share)
 
 
 # ---- stacks
 
 
-def _wide_attention(subject: Subject) -> Found | None:
+def _wide_attention(subject: Subject) -> Finding | None:
     """Heads that are together wider than the stream that they read."""
     stack, ratio = subject.stack, subject.stack.attention_ratio
     if ratio is None or ratio <= 1 or "heads" in subject.model.doubtful:
@@ -153,13 +141,13 @@ def _wide_attention(subject: Subject) -> Found | None:
     units = stack.feed_forward or 4 * stack.width
     like_t5 = units > 4 * stack.width * math.sqrt(ratio)  # nearer to 4 attentions than to 4 widths
     share = attention_redundancy(ratio, stack.depth, like_t5=like_t5)
-    return _redundant(share, stack=stack, ratio=ratio)
+    return _redundant(subject, "attention-bottleneck", share, stack=stack, ratio=ratio)
 
 
-def _off_depth(subject: Subject, *, is_deep: bool) -> Found | None:
-    """Deeper, or else shallower, than trained networks of its size are good at."""
+def _off_depth(subject: Subject) -> Finding | None:
+    """Deeper or shallower than trained networks of its size are good at."""
     found = _misfit(subject)
-    if found is None or (found.depth > found.outlook.depth) != is_deep:
+    if found is None:
         return None
     low, high = round(found.outlook.low), round(found.outlook.high)
     trained = WORDS["trained"]["told" if subject.model.training_tokens else "usual"]
@@ -171,7 +159,8 @@ def _off_depth(subject: Subject, *, is_deep: bool) -> Found | None:
         "beyond": " (by extrapolation)" if found.is_extrapolated else "",
         "trained": trained.format(tokens=found.tokens, usual=TOKENS[0]),
     }
-    return Found(severity="medium" if found.lost_bits > MUCH_LOST else "low", words=words)
+    id_ = "too-deep" if found.depth > found.outlook.depth else "too-shallow"
+    return subject.found(id_, "medium" if found.lost_bits > MUCH_LOST else "low", **words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,15 +264,15 @@ def good_depths() -> Iterator[tuple[float, DepthOutlook]]:
             yield 2 ** (step / SIZES_A_DOUBLING), outlook
 
 
-def _narrow_heads(subject: Subject) -> Found | None:
+def _narrow_heads(subject: Subject) -> Finding | None:
     """Heads too narrow to tell tokens apart."""
     stack = subject.stack
     if stack.head_dim is None or stack.head_dim >= NARROW or "heads" in subject.model.doubtful:
         return None
-    return Found(severity="medium", words={"stack": stack})
+    return subject.found("narrow-heads", "medium", stack=stack)
 
 
-def _off_gpu_sizes(subject: Subject) -> Found | None:
+def _off_gpu_sizes(subject: Subject) -> Finding | None:
     """A width or heads whose rows do not fill what a GPU reads at once."""
     stack = subject.stack
     if stack.heads is None or stack.head_dim is None or "heads" in subject.model.doubtful:
@@ -297,19 +286,9 @@ def _off_gpu_sizes(subject: Subject) -> Found | None:
         for head, across in ((stack.head_dim, stack.width), (head_dim, width))
     )
     cost = 100 * (after / before - 1)
-    words = {"stack": stack, "width": width, "head_dim": head_dim, "cost": cost}
-    return Found(severity="low", words=words)
+    found = {"stack": stack, "width": width, "head_dim": head_dim, "cost": cost}
+    return subject.found("off-gpu-sizes", "low", **found)
 
 
-_LOOKS: Mapping[str, Callable[[Subject], Found | None]] = {
-    "low-rank-embedding": _low_rank,
-    "vocabulary-bottleneck": partial(_few_inputs, is_table=True),
-    "patch-bottleneck": partial(_few_inputs, is_table=False),
-    "attention-bottleneck": _wide_attention,
-    "too-deep": partial(_off_depth, is_deep=True),
-    "too-shallow": partial(_off_depth, is_deep=False),
-    "narrow-heads": _narrow_heads,
-    "off-gpu-sizes": _off_gpu_sizes,
-}
-RULES = tuple(Rule(id=id_, look=_LOOKS[id_], **words) for id_, words in WORDS["rules"].items())
-IDS = tuple(rule.id for rule in RULES)
+INPUT_LOOKS = (_low_rank, _few_inputs)
+STACK_LOOKS = (_wide_attention, _off_depth, _narrow_heads, _off_gpu_sizes)

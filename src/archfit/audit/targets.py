@@ -8,6 +8,7 @@ hub/models--org--name/refs/main            the commit that was asked for last
 hub/models--org--name/snapshots/COMMIT/    its files
 """
 
+import contextlib
 import os
 import re
 import shutil
@@ -36,24 +37,26 @@ WAYS = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelFiles:
-    """A model on disk: at least one of the three files is there."""
+    """A model on disk: at least one of the two files is there."""
 
     name: str
     folder: Path
-    config: Path | None = None
-    spec: Path | None = None  # of an `archfit train` run
+    description: Path | None = None  # its config, or the spec of an `archfit train` run
     checkpoint: Path | None = None  # a .safetensors file or an index of several
 
     def weights(self) -> Path:
         """The checkpoint; if there is none, a sentence says what stands in its place."""
         if self.checkpoint is not None:
             return self.checkpoint
-        refuse_if(self.spec is not None, "no-weights-yet", name=self.name)
+        described = self.description
+        refuse_if(
+            described is not None and described.name == SPEC, "no-weights-yet", name=self.name
+        )
         _checkpoint_in(self.folder)  # says so if there are several, or shards without an index
         for path in sorted(self.folder.iterdir()):
             refuse_pickle(path)
-        refuse_if(self.config is None, "no-files", folder=self.folder, ways=WAYS)
-        raise refusal("no-weights", config=self.config)
+        refuse_if(described is None, "no-files", folder=self.folder, ways=WAYS)
+        raise refusal("no-weights", config=described)
 
 
 def find_target(
@@ -83,32 +86,29 @@ def _files_at(path: Path, *, name: str = "") -> ModelFiles:
     """
     is_folder = path.is_dir()
     folder = path if is_folder else path.parent
-    config, spec, weights = (_file(folder / each) for each in (CONFIG, SPEC, WEIGHTS))
+    usual = (folder / each for each in (CONFIG, SPEC, WEIGHTS))
+    config, spec, weights = (file if file.is_file() else None for file in usual)
     if not is_folder:
         refuse_pickle(path)
         if path.name.endswith((INDEX_ENDING, TENSORS)):
-            own = spec if config is None and path == weights else None
-            files = ModelFiles(name=_name(path), folder=folder, config=config, spec=own)
+            own = config or (spec if path == weights else None)
+            files = ModelFiles(name=_name(path), folder=folder, description=own)
             return replace(files, checkpoint=_whole(path))
         refuse_if(path.suffix != ".json", "no-model-file", path=path, ways=WAYS)
         if path.name not in (CONFIG, SPEC):
-            return ModelFiles(name=_name(path), folder=folder, config=path)
+            return ModelFiles(name=_name(path), folder=folder, description=path)
     name = name or folder.resolve().name
     if config is None and spec is not None:
-        return ModelFiles(name=name, folder=folder, spec=spec, checkpoint=weights)
+        return ModelFiles(name=name, folder=folder, description=spec, checkpoint=weights)
+    files = ModelFiles(name=name, folder=folder, description=config)
     try:
-        files = ModelFiles(name=name, folder=folder, checkpoint=_checkpoint_in(folder))
+        files = replace(files, checkpoint=_checkpoint_in(folder))
     except ValueError:
         if config is None:
             raise
-        files = ModelFiles(name=name, folder=folder)
     if config is None:
         files.weights()  # says what is missing
-    return replace(files, config=config)
-
-
-def _file(path: Path) -> Path | None:
-    return path if path.is_file() else None
+    return files
 
 
 def _name(path: Path) -> str:
@@ -174,18 +174,15 @@ def _fetch(name: str, hub: Path, patterns: tuple[str, ...]) -> None:
         listed = HfApi().model_info(name, files_metadata=True).siblings or []
         sizes = {file.rfilename: file.size or 0 for file in listed}
         wanted = [n for n in sizes if "/" not in n and any(fnmatch(n, each) for each in patterns)]
-        if CONFIG not in wanted:
-            raise ValueError(f"it has no {CONFIG}")
+        refuse_if(CONFIG not in wanted, "no-config-there")
         needed = sum(sizes[each] for each in wanted)
         free = shutil.disk_usage(next(filter(Path.exists, (hub, *hub.absolute().parents)))).free
-        if needed > free:
-            raise ValueError(f"its files have {needed:,} bytes, and the disk has {free:,} left")
+        refuse_if(needed > free, "no-room", needed=f"{needed:,}", free=f"{free:,}")
         for each in wanted:
             hf_hub_download(name, each, cache_dir=hub)
     except Exception as problem:
         reason = " ".join(str(problem).partition("Please")[0].split()).rstrip(".")
-        rule = f"{name} was not downloaded: {reason[:LONGEST_REASON]}"
-        raise ValueError(f"{rule}; check its name, the network and the disk") from problem
+        raise refusal("no-download", name=name, reason=reason[:LONGEST_REASON]) from problem
 
 
 def _snapshot(name: str, hub: Path) -> Path | None:
@@ -193,16 +190,12 @@ def _snapshot(name: str, hub: Path) -> Path | None:
     if not CACHED_NAME.fullmatch(name):
         return None
     model = hub / f"models--{name.replace('/', '--')}"
-    listed = [folder for folder in _listed(model / "snapshots") if COMMIT.fullmatch(folder.name)]
-    try:
-        with open_regular(model / "refs" / "main") as file:
-            main = file.read(100).decode("ascii", "replace").strip()
-    except (OSError, ValueError):
-        main = ""
-    commits = sorted(filter(Path.is_dir, listed), key=lambda folder: folder.stat().st_mtime)
-    return next(
-        (folder for folder in commits if folder.name == main), next(iter(commits[-1:]), None)
-    )
+    listed = [each for each in _listed(model / "snapshots")[::-1] if COMMIT.fullmatch(each.name)]
+    main = ""
+    with contextlib.suppress(OSError, ValueError), open_regular(model / "refs" / "main") as file:
+        main = file.read(100).decode("ascii", "replace").strip()
+    commits = filter(Path.is_dir, listed)
+    return max(commits, key=lambda each: (each.name == main, each.stat().st_mtime), default=None)
 
 
 def _listed(folder: Path) -> list[Path]:

@@ -19,6 +19,7 @@ from archfit.spec.packed import packed_file, packed_table
 
 Row = Mapping[str, Any]
 LONGEST_NAME, ALIKE = 200, 0.6  # characters that are compared; share of them in common
+ZOO_RULES = packed_table("zoo_rules.toml")  # how rows are counted
 NAMED_IF_MISSING = ("depth", "heads", "head_dim", "feed_forward")  # counted or not
 
 
@@ -28,11 +29,6 @@ def zoo_rows() -> Mapping[str, Row]:
     text = packed_file("zoo.json").read_text(encoding="utf-8")
     _, *rows = json.loads(text)  # the first element explains the others
     return {row["id"]: row for row in rows}
-
-
-def zoo_rules() -> Mapping[str, Any]:
-    """How rows are counted, as the file says."""
-    return packed_table("zoo_rules.toml")
 
 
 def zoo_names() -> dict[str, str]:
@@ -62,7 +58,7 @@ def zoo_model(name: str) -> Model:
 @cache
 def _ids() -> Mapping[str, str]:
     """Ids by every name that is one row's own."""
-    names = {other: id_ for id_, others in zoo_rules()["called"].items() for other in others}
+    names = {other: id_ for id_, others in ZOO_RULES["called"].items() for other in others}
     names |= {printed: id_ for id_, printed in zoo_names().items()}
     names |= {id_: id_ for id_ in zoo_rows()}
     return {_spelling(name): id_ for name, id_ in names.items()}
@@ -103,7 +99,7 @@ def counting_rule(row: Row) -> Mapping[str, Any]:
     A rule has the `family` whose blocks the row has, and may have `facts`, sizes that a row lacks,
     and `has_cross_attention`, of a decoder that stands alone in the table.
     """
-    by_start, by_family = zoo_rules()["by_start"], zoo_rules()["by_family"]
+    by_start, by_family = ZOO_RULES["by_start"], ZOO_RULES["by_family"]
     starts = [start for start in by_start if row["id"].startswith(start)]
     usual = by_family.get(row["family"], {"family": row["family"]})
     rule: Mapping[str, Any] = by_start[max(starts, key=len)] if starts else usual
@@ -112,7 +108,7 @@ def counting_rule(row: Row) -> Mapping[str, Any]:
 
 @cache
 def _model(identifier: str) -> Model:
-    row, rules = zoo_rows()[identifier], zoo_rules()
+    row = zoo_rows()[identifier]
     rule = counting_rule(row)
     family = replace(families.family_of(rule["family"]), is_gated=bool(row["gated_ff"]))
     outside = _outside(row, family)
@@ -120,13 +116,13 @@ def _model(identifier: str) -> Model:
     missing: list[str] = []
     sizes = _sizes(row, family, rule.get("facts", ()), assumed, missing)
     is_tied = _tie(row, family, assumed, missing)
-    if is_tied is not None:
-        sizes["is_tied"] = int(is_tied)
+    sizes |= {} if is_tied is None else {"is_tied": int(is_tied)}
     stacks = _stacks(row, family, sizes, crosses=rule.get("has_cross_attention", False))
     why = "the row has none, and the embedding needs it"
     missing += [f"{name}: {why}" for name in sorted(absent_sizes(outside, sizes) - {"is_tied"})]
     left_out = f"the count leaves out {family.left_out}" if family.left_out else None
-    notes = (row["notes"], *(rules[kind].get(identifier) for kind in ("causes", "notes")), left_out)
+    told = (ZOO_RULES[kind].get(identifier) for kind in ("causes", "notes"))
+    notes = (row["notes"], *told, left_out)
     reads = InputMap(
         kind=cast(InputKind, row["input_map"]), inner=row["embedding_size"],
         vocab=row["vocab_size"], vocab_real=row["vocab_size_real"], dimensions=row["input_dims"],
@@ -137,7 +133,7 @@ def _model(identifier: str) -> Model:
         input=reads, is_tied=is_tied,
         parameters=families.parameters(family, stacks.values(), sizes, outside),
         published_params=row["params_published"], assumed=tuple(assumed), missing=tuple(missing),
-        doubtful=tuple(rules["doubtful"].get(identifier, ())),
+        doubtful=tuple(ZOO_RULES["doubtful"].get(identifier, ())),
         notes=tuple(note for note in notes if note is not None),
     )  # fmt: skip
 
@@ -166,9 +162,9 @@ def _sizes(
     row: Row, family: Family, facts: Sequence[str], assumed: list[str], missing: list[str]
 ) -> dict[str, int]:
     """The sizes in a row, with the facts of its family for those that it lacks."""
-    columns = zoo_rules()["columns"]
+    columns = ZOO_RULES["columns"]
     sizes = {name: row[at] for name, at in columns.items() if row[at] is not None}
-    for fact in (zoo_rules()["facts"][name] for name in facts):
+    for fact in (ZOO_RULES["facts"][name] for name in facts):
         name = fact["size"]
         if name not in sizes:
             sizes[name] = piece_value(fact["value"], sizes)
@@ -210,7 +206,7 @@ def _tie(row: Row, family: Family, assumed: list[str], missing: list[str]) -> bo
         return bool(stated)
     if not isinstance(default, bool):
         return None
-    if row["id"].startswith(tuple(zoo_rules()["tie_varies"])):
+    if row["id"].startswith(tuple(ZOO_RULES["tie_varies"])):
         missing.append("is_tied: the row does not say, and small and large models differ in it")
         return None
     source = families.knowledge()["read_from"]

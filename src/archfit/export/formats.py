@@ -6,7 +6,6 @@ rules that formats refuse shapes by, and the four ways in which files are writte
 
 import json
 import math
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
@@ -17,8 +16,9 @@ from typing import Any, Literal
 from archfit.spec import Architecture, Factorised, Patches, Softmax, Tied, parts
 from archfit.spec.architecture import check_groups, gated_units
 from archfit.spec.counting import BARE_STYLE, GPT2_STYLE, LLAMA_STYLE, QWEN3_STYLE, NetworkSizes
-from archfit.spec.errors import InvalidValue, check_at_least, check_types
+from archfit.spec.errors import check_at_least, check_choice, check_types, refusal, refuse_if
 from archfit.spec.files import TOKENIZER, TOKENIZER_CONFIG, packed_file, write_whole
+from archfit.spec.packed import packed_table
 from archfit.spec.rates import CHINCHILLA_TOKENS, EPOCHS, starting_point, training_tokens
 from archfit.spec.run_options import FAN_IN_VARIANCE
 
@@ -61,9 +61,8 @@ class ExportShape:
             check_at_least(1, feed_forward=self.feed_forward)
         check_types(self, "embedding")
         check_groups(self.heads, self.kv_heads)
-        if self.separator is not None and not 0 <= self.separator < self.vocab:
-            rule = f"is not in 0..{self.vocab - 1}"
-            raise InvalidValue("separator", self.separator, rule, "use a {vocab} above it")
+        is_there = self.separator is None or 0 <= self.separator < self.vocab
+        refuse_if(not is_there, "export-separator", self.separator, last=self.vocab - 1)
 
     def hidden_units(self, *, gated: bool) -> int:
         """Units of the feed-forward layer: those asked for, or those of 8 width^2 weights."""
@@ -74,23 +73,17 @@ class ExportShape:
 
 def shape_of(architecture: Architecture) -> ExportShape:
     """The same network as other tools describe it; refused where none of them could."""
-    if not isinstance(architecture.attention, Softmax):
-        rule = "attention=linear is the analysed network, which no format has"
-        raise ValueError(f"{rule}; export one with softmax attention")
-    if isinstance(architecture.input, Patches):
-        rule = f"patches of {architecture.input.size} tokens are embedded at once"
-        raise ValueError(f"{rule}, which no format has; export a network that reads tokens")
-    if isinstance(architecture.positions, Factorised):
-        rule = f"positions=factorised({architecture.positions.inner}) is a table"
-        raise ValueError(f"{rule} that no format has; use a full one")
-    head, embedding = architecture.head, architecture.embedding
-    if isinstance(head, Factorised) and head != embedding:
-        rule = f"head=factorised({head.inner}) is not factorised as the embedding is"
-        raise ValueError(f"{rule}, and no format has that; use a full or a tied head")
+    head, reads = architecture.head, architecture.input
+    inner = architecture.positions.inner_size
+    refuse_if(not isinstance(architecture.attention, Softmax), "export-linear")
+    refuse_if(isinstance(reads, Patches), "export-patches", size=reads.tokens_per_position)
+    refuse_if(inner is not None, "export-positions", inner=inner)
+    if isinstance(head, Factorised) and head != architecture.embedding:
+        raise refusal("export-head", inner=head.inner)
     same = ("depth", "width", "heads", "head_dim", "feed_forward", "context", "embedding")
     return ExportShape(
         **{name: getattr(architecture, name) for name in same},
-        kv_heads=architecture.key_value_heads, vocab=architecture.input.vocab,
+        kv_heads=architecture.key_value_heads, vocab=reads.vocab,
         tied=isinstance(head, Tied), separator=None, rms_epsilon=TRAINED_EPSILON,
     )  # fmt: skip
 
@@ -142,16 +135,14 @@ class ExportFormat:
 
     def obstacles(self, shape: ExportShape) -> tuple[str, ...]:
         """Why it cannot express a shape."""
-        values = self.values(shape)
-        broken = [rule for rule in self.rules if not RULES[rule](shape)]
-        return tuple(_OBSTACLES[rule].format(**values) for rule in broken)
+        broken = [_OBSTACLES[rule] for rule in self.rules if not RULES[rule](shape)]
+        return tuple(why.format(**self.values(shape)) for why in broken)
 
     def values(self, shape: ExportShape) -> dict[str, object]:
         """What {depth}, {rows} … stand for in its keys and notes, and in why it refuses a shape."""
         hidden = shape.hidden_units(gated=STYLES[self.style].is_gated)
-        is_grouped, is_slow = shape.kv_heads != shape.heads, shape.head_dim % 8
-        slow = f"head_dim = {shape.head_dim} is no multiple of 8, which FlashAttention needs"
-        return asdict(shape) | {
+        is_grouped, rank = shape.kv_heads != shape.heads, shape.embedding.inner_size
+        values = asdict(shape) | {
             "attention": shape.heads * shape.head_dim,
             "grouped": is_grouped,
             "grouped_kv_heads": shape.kv_heads if is_grouped else LEFT_OUT,
@@ -159,17 +150,23 @@ class ExportFormat:
             "usual_hidden": 4 * shape.width,
             "rows": self.rows(shape),
             "positions": shape.context + (self.positions or 0),
-            "inner": shape.embedding.inner_size or shape.width,
+            "inner": rank or shape.width,
             "untied": not shape.tied,
             "nothing": None,
             "gate_inputs": SMEAR_GATE_INPUTS,
             "aspect_ratio": shape.width // shape.depth,
             "value_layers": (shape.depth + 1) // 2,
-            "gate_note": _gate_note(shape, hidden),
-            "rank_note": _rank_note(shape),
-            "flash_note": slow if is_slow else "",
+            "gated_weights": 3 * shape.width * hidden,
+            "plain_weights": 8 * shape.width**2,
+            "hidden_multiple": 64 if hidden % 64 == 0 else 8,
             **self._recipe(shape),
         }
+        noted = {
+            "gate_note": "usual_gate" if shape.feed_forward == "usual" else "wanted_gate",
+            "rank_note": "" if rank is None else "tied_rank" if shape.tied else "rank",
+            "flash_note": "slow_heads" if shape.head_dim % 8 else "",
+        }
+        return values | {name: _NOTES[note].format(**values) for name, note in noted.items()}
 
     def _recipe(self, shape: ExportShape) -> dict[str, object]:
         """How to begin training it, as a plan says it, too."""
@@ -184,17 +181,14 @@ class ExportFormat:
         )  # fmt: skip
         sequences, at_once = start.batch_tokens // shape.context, TOKENS_AT_ONCE // shape.context
         steps = max(1, round(tokens / start.batch_tokens))
-        return {
+        return asdict(start) | {
             "sequences": sequences,
             "at_once": max(n for n in range(1, max(1, at_once) + 1) if sequences % n == 0),
-            "batch_tokens": start.batch_tokens,
             "steps": steps,
             "epochs": EPOCHS,
-            "rate_source": start.source,
             "length": length,
             "training_tokens": tokens,
             "warmup": 3 * steps // 10,
-            "learning_rate": start.learning_rate,
             "initial_std": float(f"{math.sqrt(FAN_IN_VARIANCE / shape.width):.3g}"),
         }
 
@@ -224,9 +218,12 @@ class ExportFormat:
         return ExportParams(blocks=blocks, embedding=embedding, total=blocks + embedding)
 
 
-_TABLES = tomllib.loads(packed_file("export_formats.toml").read_text(encoding="utf-8"))
-_OBSTACLES: Mapping[str, str] = _TABLES.pop("obstacles")
-FORMATS = {name: ExportFormat(name=name, **table) for name, table in _TABLES.items()}
+_TABLES = packed_table("export_formats.toml")
+_OBSTACLES: Mapping[str, str] = _TABLES["obstacles"]
+_NOTES: Mapping[str, str] = {"": "", **_TABLES["notes"]}
+FORMATS = {
+    name: ExportFormat(name=name, **table) for name, table in _TABLES.items() if "style" in table
+}
 # What exports write, but for weights: a folder that holds nothing else may be replaced.
 EXPORTED_FILES = {file["name"] for each in FORMATS.values() for file in each.files}
 EXPORTED_FILES |= {TOKENIZER, TOKENIZER_CONFIG}
@@ -244,8 +241,7 @@ class Export:
 
 def export_config(shape: ExportShape, name: str) -> Export:
     """The files that describe `shape` to a tool; refused with the formats that can, if it can't."""
-    if name not in FORMATS:
-        raise InvalidValue("format", name, "is unknown", f"use one of {', '.join(FORMATS)}")
+    check_choice(tuple(FORMATS), format=name)
     wanted = FORMATS[name]
     if obstacles := wanted.obstacles(shape):
         alike = [other for other in FORMATS.values() if other.has_head == wanted.has_head]
@@ -263,34 +259,11 @@ def export_config(shape: ExportShape, name: str) -> Export:
     )
 
 
-def _gate_note(shape: ExportShape, hidden: int) -> str:
-    plain, multiple = f"{8 * shape.width**2:,}", 64 if hidden % 64 == 0 else 8
-    reason = f"as asked for; the papers have {plain}"
-    if shape.feed_forward == "usual":
-        reason = f"8/3 width to a multiple of {multiple}, for the papers' {plain}"
-    return (
-        f"the feed-forward layer is gated: three matrices of {shape.width} x {hidden}, "
-        f"{3 * shape.width * hidden:,} weights a block ({reason})"
-    )
-
-
-def _rank_note(shape: ExportShape) -> str:
-    rank = shape.embedding.inner_size
-    if rank is None:
-        return ""
-    shares = ", so a tied head shares the table but not the projection" if shape.tied else ""
-    return (
-        f"OPT factorises input and head alike: {shape.vocab} x {rank} tables, each with a "
-        f"{rank} x {shape.width} projection of its own{shares}"
-    )
-
-
 def _content(file: dict[str, Any], values: dict[str, object]) -> str:
     """The content of a file: its keys with the values of the shape, in its form."""
     if "template" in file:
-        return Template(packed_file(file["template"]).read_text(encoding="utf-8")).substitute(
-            values
-        )
+        template = packed_file(file["template"]).read_text(encoding="utf-8")
+        return Template(template).substitute(values)
     keys = _filled(file["keys"], values)
     forms = {"json": as_json, "yaml": _yaml, "bash-array": _bash_array}
     return forms[file["form"]](keys)

@@ -11,26 +11,21 @@ import json
 import math
 import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from archfit.export import formats
-from archfit.spec import Factorised, Full, Rotary, RunRecord, RunSpec, Tied, files, open_regular
+from archfit.spec import Architecture, Full, RunRecord, RunSpec, files, parts
 from archfit.spec import lazy_numpy as np
 from archfit.spec.counting import table_weights
+from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.lazy_numpy import NDArray
+from archfit.spec.run import LearningRateRule
 from archfit.spec.run_options import BASE_DEPTH, BASE_HEAD_DIM, BASE_WIDTH
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from archfit.export.formats import Export, ExportFormat, ExportShape
-    from archfit.spec import Architecture, parts
-    from archfit.spec.run import LearningRateRule
-
-    Shape = tuple[int, ...]
-
+Shape: TypeAlias = tuple[int, ...]
 TensorFile: TypeAlias = Any  # what safe_open of safetensors opens; it carries no types
 OTHER_TENSORS = 8  # at most: three tables of two factors, the last norm
 LENGTH_BYTES = 8  # before a header, which say how long it is
@@ -38,12 +33,6 @@ METADATA = {"format": "pt", "made_by": "archfit export"}  # "pt" is what transfo
 SEPARATORS = (",", ":")
 MARK = f'{{"__metadata__":{json.dumps(METADATA, separators=SEPARATORS)}'.encode()
 BYTES_OF_AN_ENTRY, MOST_HEADER_BYTES = 1000, 16 * 10**6  # an entry has about 120
-FORMAT_OF_NETWORK = {  # the one with such blocks, by block, norms of queries and keys, objective
-    ("gpt2", False, "causal"): "hf-gpt2",
-    ("gpt2", False, "masked"): "hf-esm",
-    ("llama", False, "causal"): "hf-llama",
-    ("llama", True, "causal"): "hf-qwen3",
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,26 +43,21 @@ class TrainedRun:
     weights: Path
 
     @property
-    def format(self) -> ExportFormat:
-        """The one that holds its weights."""
+    def format(self) -> formats.ExportFormat:
+        """The one that holds its weights, by block, norms of queries and keys, and objective."""
         shape = self.spec.architecture
-        name = FORMAT_OF_NETWORK.get((shape.block, shape.qk_norm, shape.objective))
-        if name is None:
-            rule = "an encoder of Llama's blocks is a network that no format has"
-            way_out = "export one of GPT-2's blocks, or a decoder"
-            raise ValueError(f"{rule}; {way_out}; its weights stay usable by archfit")
-        return formats.FORMATS[name]
+        network = [shape.block, shape.qk_norm, shape.objective]
+        for each in formats.FORMATS.values():
+            if each.weights.get("network") == network:
+                return each
+        raise refusal("export-llama-encoder")
 
 
 def open_run(folder: Path) -> TrainedRun:
     """The finished run in `folder`; a sentence says what is missing or damaged."""
-    where = repr(str(folder))
-    if not (folder / files.SPEC).is_file():
-        way_out = "give a folder that archfit train made inside its --out"
-        raise ValueError(f"{where} is not the folder of a run: it has no {files.SPEC}; {way_out}")
-    if not (folder / files.RECORD).is_file():
-        way_out = "give the command that trains it again, and it goes on"
-        raise ValueError(f"the run in {where} is not finished: it has no {files.RECORD}; {way_out}")
+    where, weights = repr(str(folder)), folder / files.WEIGHTS
+    refuse_if(not (folder / files.SPEC).is_file(), "export-no-run", where=where)
+    refuse_if(not (folder / files.RECORD).is_file(), "export-unfinished", where=where)
     path = folder / files.SPEC
     try:
         spec = files.load_file(RunSpec, path, most_bytes=files.LARGEST_SPEC)
@@ -82,21 +66,17 @@ def open_run(folder: Path) -> TrainedRun:
     except ValueError as problem:
         raise ValueError(f"{path} is damaged: {problem}; train the run again") from problem
     if record.spec != spec:
-        rule = f"{files.RECORD} is of run {record.spec.name} and {files.SPEC} of {spec.name}"
-        raise ValueError(f"{where} is damaged: {rule}; train it again")
+        raise refusal("export-mixed", where=where, record=record.spec.name, spec=spec.name)
     if record.status != "finished":
-        rule = f"diverged at step {record.diverged_at_step}, so its weights are of no use"
-        raise ValueError(f"the run in {where} {rule}; train it with a smaller learning rate")
-    if not (folder / files.WEIGHTS).is_file():
-        rule = f"has no {files.WEIGHTS}: it was trained with --no-keep-weights"
-        raise ValueError(f"{where} {rule}; train it again without")
-    return TrainedRun(spec=spec, weights=folder / files.WEIGHTS)
+        raise refusal("export-diverged", where=where, step=record.diverged_at_step)
+    refuse_if(not weights.is_file(), "export-no-weights", where=where)
+    return TrainedRun(spec=spec, weights=weights)
 
 
-def export_run(run: TrainedRun, *, separator: int | None) -> Export:
+def export_run(run: TrainedRun, *, separator: int | None) -> formats.Export:
     """The config.json of the trained network, its factorised tables multiplied out."""
     given, tables = run.spec.architecture, ("embedding", "positions", "head")
-    factorised = [name for name in tables if isinstance(getattr(given, name), Factorised)]
+    factorised = [name for name in tables if isinstance(getattr(given, name), parts.Factorised)]
     merged = replace(given, **dict.fromkeys(factorised, Full()))  # type: ignore[arg-type]  # tables
     try:
         each = run.spec.training_tokens / given.params
@@ -104,14 +84,12 @@ def export_run(run: TrainedRun, *, separator: int | None) -> Export:
     except ValueError as problem:
         raise ValueError(f"{problem}; its weights stay usable by archfit") from problem
     if obstacles := run.format.obstacles(shape):
-        rule = f"{obstacles[0]}, and no other format has such blocks"
-        way_out = "train with head_dim = width / heads to export"
-        raise ValueError(f"{run.format.name} cannot hold these weights: {rule}; {way_out}")
+        raise refusal("export-weights", format=run.format.name, obstacle=obstacles[0])
     export = formats.export_config(shape, run.format.name)
     return replace(export, notes=(*export.notes, *_notes(run, shape)))
 
 
-def _notes(run: TrainedRun, shape: ExportShape) -> list[str]:
+def _notes(run: TrainedRun, shape: formats.ExportShape) -> list[str]:
     architecture, rule = run.spec.architecture, run.spec.recipe.learning_rate_rule
     notes = [f"trained weights of run {run.spec.name} in float32"]
     tables: list[tuple[str, int, parts.Positions | parts.Head]] = [
@@ -124,7 +102,7 @@ def _notes(run: TrainedRun, shape: ExportShape) -> list[str]:
         f"{table_weights(rows, shape.width, table.inner):,} parameters became "
         f"{rows * shape.width:,}"
         for name, rows, table in tables
-        if isinstance(table, Factorised)
+        if isinstance(table, parts.Factorised)
     ]
     if rule == "completep":
         notes.append("the multipliers of completep are folded into the weights")
@@ -154,7 +132,7 @@ def open_tensors(run: TrainedRun) -> Iterator[TensorFile]:
     architecture = run.spec.architecture
     in_blocks = len(_with_biases(architecture, _block_layers(architecture))) * architecture.depth
     most = in_blocks + OTHER_TENSORS
-    with open_regular(run.weights) as file:
+    with files.open_regular(run.weights) as file:
         length = int.from_bytes(file.read(LENGTH_BYTES), "little")
     if length > min(BYTES_OF_AN_ENTRY * most, MOST_HEADER_BYTES):
         raise _damaged(run, f"its header of {length:,} bytes is not that of {most:,} tensors")
@@ -187,10 +165,10 @@ def expected_shapes(architecture: Architecture) -> dict[str, Shape]:
     }
     shapes: dict[str, Shape] = {}
     for name, (rows, table) in tables.items():
-        inner = table.inner if isinstance(table, Factorised) else width
-        if not isinstance(table, Rotary | Tied):
+        inner = table.inner if isinstance(table, parts.Factorised) else width
+        if not isinstance(table, parts.Rotary | parts.Tied):
             shapes[f"{name}.rows_RI"] = (rows, inner)
-        if isinstance(table, Factorised):
+        if isinstance(table, parts.Factorised):
             shapes[f"{name}.mix_ID"] = (inner, width)
     layers: dict[str, Shape] = {"trunk.norm": (width,)}
     for at in range(architecture.depth):
@@ -234,7 +212,7 @@ def exported_tensors(file: TensorFile, run: TrainedRun) -> dict[str, NDArray[np.
     shape, wanted = run.spec.architecture, run.format
     names, rows = wanted.weights, _rows_of_parts(shape)
     residual, logit, query = multipliers(shape, run.spec.recipe.learning_rate_rule)
-    is_tied = isinstance(shape.head, Tied)
+    is_tied = isinstance(shape.head, parts.Tied)
     factors = {
         ("attention.out", ""): residual,
         ("feed_forward.down", ""): residual,
@@ -246,17 +224,15 @@ def exported_tensors(file: TensorFile, run: TrainedRun) -> dict[str, NDArray[np.
         spare = wanted.positions or 0
         found[names["positions"]] = _table(file, "embedding.positions", 1, spare)
     layers = [
-        (f"trunk.blocks.{at}", ours, parts, f"{names['block'].format(at=at)}.{theirs}")
+        (f"trunk.blocks.{at}", ours, stacked, f"{names['block'].format(at=at)}.{theirs}")
         for at in range(shape.depth)
-        for ours, parts, theirs in names["layers"]
+        for ours, stacked, theirs in names["layers"]
     ]
-    for within, ours, parts, theirs in [*layers, ("trunk", "norm", [], names["norm"])]:
+    for within, ours, stacked, theirs in [*layers, ("trunk", "norm", [], names["norm"])]:
         for kind in ("weight", "bias") if shape.block == "gpt2" else ("weight",):
             tensor = file.get_tensor(f"{within}.{ours}.{kind}")
-            cut = [
-                _scaled(tensor[rows[part]], factors.get((ours, part), 1)) for part in parts or [""]
-            ]
-            whole = np.concatenate(cut)
+            each = ((part, factors.get((ours, part), 1)) for part in stacked or [""])
+            whole = np.concatenate([_scaled(tensor[rows[part]], by) for part, by in each])
             whole = whole.T if names.get("is_transposed") else whole
             found[f"{theirs}.{kind}"] = np.ascontiguousarray(whole)
     if "head" in names and not is_tied:
@@ -298,7 +274,7 @@ def _damaged(run: TrainedRun, what: str) -> ValueError:
 
 def is_export(path: Path) -> bool:
     """Whether a file starts as those that `write_weights` wrote."""
-    with open_regular(path) as file:
+    with files.open_regular(path) as file:
         return file.read(LENGTH_BYTES + len(MARK))[LENGTH_BYTES:] == MARK
 
 
@@ -316,9 +292,7 @@ def write_weights(run: TrainedRun, folder: Path) -> None:
         entries[name] = {"dtype": "F32", "shape": tensor.shape, "data_offsets": place}
         needed += tensor.nbytes
     free = shutil.disk_usage(folder).free
-    if needed > free:
-        rule = f"the weights need {needed:,} bytes and the disk has {free:,} left"
-        raise ValueError(f"{rule}; free some or choose another --out")
+    refuse_if(needed > free, "export-disk", needed=f"{needed:,}", free=f"{free:,}")
     header = json.dumps(entries, separators=SEPARATORS).encode()
     header += b" " * (-len(header) % LENGTH_BYTES)  # tensors begin at a multiple of it
     with open(folder / files.WEIGHTS, "xb") as target:

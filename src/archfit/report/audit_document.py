@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from archfit.audit.auditor import AuditResult, checked_claims
-from archfit.audit.findings import RULES, TOKENS, Finding, judged_size
+from archfit.audit.findings import RULES, SEVERITIES, TOKENS, Finding, judged_size
 from archfit.audit.model import TABLES, UNBOUNDED
 from archfit.report.document import (
     Command,
@@ -19,9 +19,7 @@ from archfit.report.document import (
     said,
 )
 
-SHORT = {rule.id: rule.short for rule in RULES}
 MOST_NAMED = 3  # models beside each finding
-SEVERITIES = ("high", "medium", "low")
 RATIOS = ("attention ratio", "rank ratio", "million parameters")  # that a terminal has room for
 
 
@@ -156,7 +154,9 @@ def gallery_document(models: Sequence[AuditResult], version: str) -> Document:
     """Every model of the built-in table, beside what the papers say about them."""
     findings = [(result, found) for result in models for found in result.findings]
     table = models_table(models)
-    short = (dict.fromkeys(SHORT[found.id] for found in result.findings) for result in models)
+    short = (
+        dict.fromkeys(RULES[found.id]["short"] for found in result.findings) for result in models
+    )
     listed = replace(
         table,
         columns=(*table.columns, "findings"),
@@ -194,16 +194,16 @@ def gallery_summary(models: Sequence[AuditResult]) -> str:
 
 def _named(models: Sequence[AuditResult]) -> Iterator[str]:
     """Each finding with some of the models that have it, the severest first."""
-    for rule in RULES:
+    for id_ in RULES:
         having = [
             (SEVERITIES.index(found[0].severity), result.model.name)
             for result in models
-            if (found := [each for each in result.findings if each.id == rule.id])
+            if (found := [each for each in result.findings if each.id == id_])
         ]
         if having:
             names = [name for _, name in sorted(having, key=lambda each: each[0])]
             more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-            yield f"{rule.id}: {', '.join(names[:MOST_NAMED])}{more}."
+            yield f"{id_}: {', '.join(names[:MOST_NAMED])}{more}."
 
 
 def gallery_figure(models: Sequence[AuditResult]) -> Figure:

@@ -13,7 +13,8 @@ from archfit.report.charts import look
 from archfit.report.charts.look import Ends, Frame, Panel, Row
 from archfit.report.document import Layout
 
-WORDS = {rule.id: rule.short.replace("-", " ") for rule in RULES if rule.is_bottleneck}
+BOTTLENECKS = [id_ for id_, rule in RULES.items() if rule.get("is_bottleneck", False)]
+WORDS = {id_: RULES[id_]["short"].replace("-", " ") for id_ in BOTTLENECKS}
 NOTHING = "none"
 KINDS = (*WORDS.values(), NOTHING)
 LAW = "law of Levine et al. 2020"
