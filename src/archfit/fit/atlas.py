@@ -8,11 +8,11 @@ number of tokens a parameter; in it every size has its depths.
 import math
 import re
 import tomllib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from archfit.fit.best_depth import DepthCurve, DepthPoint, depth_curves
 from archfit.fit.foretelling import Foretold, KindCurves, foretold, shipped_fingerprints
@@ -20,7 +20,6 @@ from archfit.spec import RunRecord, RunSpec
 from archfit.spec.architecture import BlockFamily
 from archfit.spec.errors import InvalidValue
 from archfit.spec.files import packed_file, packed_lines
-from archfit.spec.frames import frame_of
 
 RECORDS, KINDS = "atlas/records.jsonl.xz", "atlas/kinds.toml"
 HELD_BACK = "atlas/held_back.jsonl.xz"  # kinds that no rate, form or prior has seen
@@ -53,24 +52,6 @@ class AtlasRun:
     def spec(self) -> RunSpec:
         """What was trained."""
         return self.record.spec
-
-    def row(self) -> dict[str, object]:
-        """Its network, training and loss, in plain values."""
-        shape, recipe, record = self.spec.architecture, self.spec.recipe, self.record
-        names = ("depth", "width", "heads", "block", "context", "embedding_rank", "params")
-        last = record.evaluations[-1] if record.status == "finished" else None
-        return {
-            "vocabulary": self.vocabulary,
-            "size": size_of(self.spec),
-            **{name: getattr(shape, name) for name in names},
-            "vocab": shape.input.vocab,
-            "tokens": self.spec.training_tokens,
-            "steps": recipe.steps,
-            "learning_rate": recipe.peak_learning_rate,
-            "seed": self.spec.seed,
-            "status": record.status,
-            "bits": last and last.heldout_bits_per_byte,
-        }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -130,20 +111,7 @@ class Atlas:
 
     def __repr__(self) -> str:
         kinds = len({run.kind for run in self.runs})
-        return f"Atlas({len(self.runs):,} runs on {kinds} kinds of data; to_frame() has them)"
-
-    def rows(self) -> list[dict[str, object]]:
-        """A run a row, with its loss."""
-        family = {kind.name: kind.family for kind in self.kinds}
-        return [{"kind": run.kind, "family": family[run.kind], **run.row()} for run in self.runs]
-
-    def to_dict(self) -> dict[str, object]:
-        """What `archfit fit --atlas --json` says of the curves."""
-        return atlas_json(self, self.curves())
-
-    def to_frame(self) -> Any:
-        """The rows as a DataFrame, of pandas or else of polars."""
-        return frame_of(self.rows())
+        return f"Atlas({len(self.runs):,} runs on {kinds} kinds of data)"
 
     def curves(self) -> dict[Series, tuple[DepthCurve, ...]]:
         """The curve of each size in each series."""
@@ -207,35 +175,6 @@ def _point(spec: RunSpec, records: Iterable[RunRecord]) -> DepthPoint:
     losses = tuple(record.evaluations[-1].heldout_bits_per_byte for record in records)
     shape = spec.architecture
     return DepthPoint(depth=shape.depth, params=shape.params, losses=losses)
-
-
-def atlas_json(atlas: Atlas, curves: CurvesOfSeries) -> dict[str, object]:
-    """Everything that the runs say, kind by kind."""
-    found: dict[str, list[dict[str, object]]] = {kind.name: [] for kind in atlas.kinds}
-    for series, own in curves.items():
-        sizes = [
-            {
-                "params": curve.size,
-                "best_depth": curve.best.row(),
-                "is_inside": curve.is_inside,
-                "bits": curve.least,
-                "std_of_seeds": curve.noise,
-                "explained": curve.explained,
-                "depths": [
-                    {"depth": p.depth, "params": p.params, "bits": p.mean, "seeds": len(p.losses)}
-                    for p in curve.points
-                ],
-            }
-            for curve in own
-        ]
-        facts = asdict(series)
-        found[facts.pop("kind")].append(facts | {"sizes": sizes})
-    runs = Counter(run.kind for run in atlas.runs)
-    kinds = [
-        {**asdict(kind), "runs": runs[kind.name], "series": found[kind.name]}
-        for kind in atlas.kinds
-    ]
-    return {"runs": len(atlas.runs), "kinds": kinds}
 
 
 def with_own(
