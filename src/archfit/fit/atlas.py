@@ -7,7 +7,6 @@ number of tokens a parameter; in it every size has its depths.
 
 import math
 import re
-import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,8 +17,9 @@ from archfit.fit.best_depth import DepthCurve, DepthPoint, depth_curves
 from archfit.fit.foretelling import Foretold, KindCurves, foretold, shipped_fingerprints
 from archfit.spec import RunRecord, RunSpec
 from archfit.spec.architecture import BlockFamily
-from archfit.spec.errors import InvalidValue
-from archfit.spec.files import packed_file, packed_lines
+from archfit.spec.errors import refuse_if
+from archfit.spec.files import packed_lines
+from archfit.spec.packed import packed_table
 
 RECORDS, KINDS = "atlas/records.jsonl.xz", "atlas/kinds.toml"
 HELD_BACK = "atlas/held_back.jsonl.xz"  # kinds that no rate, form or prior has seen
@@ -192,19 +192,11 @@ def with_own(
     if len(kinds) == 1 and hashes <= known.keys():
         (name,) = kinds
         labels = {each: known[each][1] for each in hashes}
-    elif KIND_NAME.fullmatch(name) and kinds:
-        raise ValueError(
-            f"runs of {name} are on data of the atlas and on others; give each a folder of its own"
-        )
-    elif family == OWN:
-        raise ValueError(f"two folders are called {name}; rename one of them")
-    elif family:
-        raise ValueError(
-            f"{name} is a kind of the atlas, and these runs were trained on other data; "
-            "rename the folder, or give the sweep another --kind"
-        )
     else:
         check_kind_name(name)
+        refuse_if(bool(kinds), "kind-of-both", name=name)
+        refuse_if(family == OWN, "kind-twice", name=name)
+        refuse_if(bool(family), "kind-of-the-atlas", name=name)
     runs = {(run.kind, run.spec): run for run in atlas.runs}
     for record in records:
         label = labels.get(record.spec.data_hash, "as given")
@@ -216,16 +208,17 @@ def with_own(
 
 def check_kind_name(name: str) -> None:
     """Refuse a name that would be no name of a file, which figures are."""
-    if not KIND_NAME.fullmatch(name):
-        rule = "is no name of a kind"
-        raise InvalidValue("kind", name, rule, "use letters, digits, spaces, dots and dashes")
+    refuse_if(not KIND_NAME.fullmatch(name), "kind-name", name)
 
 
 @cache
 def read_atlas(records: str = RECORDS) -> Atlas:
     """What ships with this version, or the kinds that were held back of it."""
-    table = tomllib.loads(packed_file(KINDS).read_text(encoding="utf-8"))
     runs = tuple(packed_lines(AtlasRun, records))
     there = {run.kind for run in runs}
-    kinds = (AtlasKind(name=name, **facts) for name, facts in table.items() if name in there)
+    kinds = (
+        AtlasKind(name=name, **facts)
+        for name, facts in packed_table(KINDS).items()
+        if name in there
+    )
     return Atlas(kinds=tuple(kinds), runs=runs)

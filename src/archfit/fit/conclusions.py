@@ -1,10 +1,8 @@
 """What was found, in sentences; their words are in `resources/fit_sentences.toml`."""
 
 import math
-import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 from typing import Any
 
 from archfit.fit.bottlenecks import MeasuredRedundancy
@@ -15,7 +13,7 @@ from archfit.fit.fitted import Fits
 from archfit.fit.laws import Law
 from archfit.fit.noise import LEAST_DEGREES, Noise
 from archfit.spec.estimate import Estimate
-from archfit.spec.files import packed_file
+from archfit.spec.packed import packed_table
 
 SENTENCES = "fit_sentences.toml"
 WITHIN = 2.0  # standard deviations of one run, by which the papers call two losses the same
@@ -62,20 +60,16 @@ def short_size(size: float) -> str:
     return f"{size:.0f}"
 
 
-@cache
-def _sentences() -> dict[str, str]:
-    return tomllib.loads(packed_file(SENTENCES).read_text(encoding="utf-8"))
-
-
 def _say(sentence: str, item: Any = None, **words: object) -> str:
     """The sentence of this name; `words` fill its braces, and may be more than it needs.
 
     Of an item also its seeds are said, and how many would settle what is undecided.
     """
+    sentences = packed_table(SENTENCES)
     seeds, needed = getattr(item, "seeds", 0), getattr(item, "seeds_needed", None)
-    settle = _sentences()["settle-never" if needed is None else "settle"]
+    settle = sentences["settle-never" if needed is None else "settle"]
     words |= {"settle": settle.format(needed=max(needed or 0, seeds + 1))}
-    return _sentences()[sentence].format(**{"item": item, "seeds": _counted(seeds), **words})
+    return sentences[sentence].format(**{"item": item, "seeds": _counted(seeds), **words})
 
 
 def _counted(count: int, noun: str = "seed") -> str:

@@ -7,7 +7,6 @@ mean in words, and what is assumed, is in `resources/evidence/claims.toml`.
 """
 
 import math
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +22,7 @@ from archfit.fit.noise import LEAST_DEGREES
 from archfit.spec import Architecture, RunRecord, loads
 from archfit.spec.estimate import Estimate
 from archfit.spec.files import packed_file, packed_lines
+from archfit.spec.packed import packed_table
 
 SWEEPS, RECORDS = "evidence/sweeps.json", "evidence/records.jsonl.xz"
 CLAIMS = "evidence/claims.toml"
@@ -242,10 +242,9 @@ def is_inside(claim: str, *shapes: Architecture) -> bool:
     return all(one.holds for one in checked_hypotheses(claim, shapes))
 
 
-@cache
 def claim_table() -> dict[str, Any]:
     """The claims by name, what they may assume, and the kinds of data that some are asked of."""
-    return tomllib.loads(packed_file(CLAIMS).read_text(encoding="utf-8"))
+    return packed_table(CLAIMS)
 
 
 def verdict_of(confirmed: Iterable[bool], refuted: Iterable[bool]) -> Verdict:
