@@ -182,9 +182,9 @@ def test_the_costs_of_input_and_output_are_those_of_the_contrasts() -> None:
     rows = drawn_rows(figure_of(table_runs, "input-and-output-rank"))
     found = values_at(rows, "inner", "cost", "low", "high")
     expected = {
-        (item.rank, *(round(end or 0, 9) for end in item.difference.estimate.row().values()))
+        (item.first.rank, *(round(end or 0, 9) for end in item.estimate.row().values()))
         for item in fits_of(table_runs).contrasts
-        if item.kind == "cost" and item.first.factorised in (("embedding",), ("head",))
+        if item.kind == "cost" and item.first.key.factorised in (("embedding",), ("head",))
     }
     assert len(expected) == 8
     assert found == expected

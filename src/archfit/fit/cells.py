@@ -65,6 +65,26 @@ class CellResult(Repeated):
         return math.log(self.size)
 
     @property
+    def key(self) -> "FamilyKey":
+        """The family that it belongs to."""
+        shape = self.architecture
+        same = ("depth", "attention", "context", "input", *TABLES, "block", "qk_norm", "objective")
+        return FamilyKey(
+            data_hash=self.data_hash,
+            recipe=without_rate(self.recipe),
+            attention_step=round(math.log(shape.attention_ratio) / RATIO_STEP),
+            feed_forward_multiple=multiple_of(shape),
+            heads_a_key=shape.heads // shape.key_value_heads,
+            **{name: getattr(shape, name) for name in same},
+        )
+
+    @property
+    def rank(self) -> int:
+        """The least inner size of its factorised tables; 0 where all are full."""
+        tables = (getattr(self.architecture, name) for name in TABLES)
+        return min((each.inner for each in tables if isinstance(each, Factorised)), default=0)
+
+    @property
     def text(self) -> str:
         """What seeds the resamples of this cell: the text that 0.1 had for it, so that they stay
         what they were."""
@@ -215,20 +235,6 @@ class WidthFamily:
         return math.exp(log_size / 2 + math.fsum(logs) / len(logs))
 
 
-def key_of(cell: CellResult) -> FamilyKey:
-    """The family that a cell belongs to."""
-    shape = cell.architecture
-    same = ("depth", "attention", "context", "input", *TABLES, "block", "qk_norm", "objective")
-    return FamilyKey(
-        data_hash=cell.data_hash,
-        recipe=without_rate(cell.recipe),
-        attention_step=round(math.log(shape.attention_ratio) / RATIO_STEP),
-        feed_forward_multiple=multiple_of(shape),
-        heads_a_key=shape.heads // shape.key_value_heads,
-        **{name: getattr(shape, name) for name in same},
-    )
-
-
 def multiple_of(shape: Architecture) -> float:
     """Hidden units over the width: a whole number where they are near one, else to 5 %.
 
@@ -247,7 +253,7 @@ def families_of(cells: Iterable[CellResult]) -> tuple[WidthFamily, ...]:
     """All families, shallow ones first."""
     members: dict[FamilyKey, list[CellResult]] = defaultdict(list)
     for cell in cells:
-        members[key_of(cell)].append(cell)
+        members[cell.key].append(cell)
     found = [
         WidthFamily(key=key, cells=tuple(sorted(cells, key=lambda cell: (cell.size, cell.mean))))
         for key, cells in members.items()

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from archfit.fit.bottlenecks import MeasuredRedundancy
-from archfit.fit.cells import CellResult, FamilyKey, key_of
-from archfit.fit.comparisons import CellDifference, Contrast, Ranking
+from archfit.fit.cells import CellResult, FamilyKey
+from archfit.fit.comparisons import CellDifference, Ranking
 from archfit.fit.depths import BestDepth, Crossing
 from archfit.fit.fitted import Fits
 from archfit.fit.laws import Law
@@ -27,7 +27,9 @@ def conclusions(fits: Fits) -> tuple[str, ...]:
 def subjects(fits: Fits) -> dict[str, tuple[str, ...]]:
     """The same by subject, what the papers ask for first; empty subjects are left out."""
     several = len(fits.data_hashes) > 1
-    sides = [item for item in fits.contrasts if item.kind == "side" and item.rank < item.width]
+    costs = [item for item in fits.contrasts if item.kind == "cost"]
+    sides = (item for item in fits.contrasts if item.kind == "side")
+    limited = (item for item in sides if item.first.rank < item.first.architecture.width)
     spreads = [f"{_named(c)} {c.std:.2e} ({_counted(c.seeds)})" for c in fits.repeated]
     groups: dict[str, Iterable[str]] = {
         "Depth against size": (
@@ -37,7 +39,7 @@ def subjects(fits: Fits) -> dict[str, tuple[str, ...]]:
         "What a bottleneck wastes": (
             _redundancy(item) for item in fits.redundancy if item.is_best_depth
         ),
-        "What a low rank costs": (*_costs(fits.contrasts), *map(_side, sides), *_positions(fits)),
+        "What a low rank costs": (*_costs(costs), *map(_side, limited), *_positions(costs)),
         "Best depth": _best_depths(fits.best_depth, several),
         "Vocabularies and patches": map(_ranking, fits.rankings),
         "Size laws": (_law(item) for item in fits.laws if item.kind == "size"),
@@ -65,7 +67,7 @@ def _say(sentence: str, item: Any = None, **words: object) -> str:
 
     Of an item also its seeds are said, and how many would settle what is undecided.
     """
-    sentences = packed_table(SENTENCES)
+    sentences: dict[str, str] = packed_table(SENTENCES)
     seeds, needed = getattr(item, "seeds", 0), getattr(item, "seeds_needed", None)
     settle = sentences["settle-never" if needed is None else "settle"]
     words |= {"settle": settle.format(needed=max(needed or 0, seeds + 1))}
@@ -125,27 +127,25 @@ def _redundancy(item: MeasuredRedundancy) -> str:
     return _say("redundancy", item, what=what, found=found, flag=flag)
 
 
-def _side(item: Contrast) -> str:
+def _side(item: CellDifference) -> str:
     """On which of two tables the same rank hurts more."""
-    first, second = item.first.factorised[0], item.second.factorised[0]
-    tables = (first, second) if item.difference.estimate.is_above(0) else (second, first)
+    first, second = item.first.key.factorised[0], item.second.key.factorised[0]
+    tables = (first, second) if item.estimate.is_above(0) else (second, first)
     words = {"first": first, "second": second, "worse": tables[0], "better": tables[1]}
-    words |= {"numbers": _say("nats", item.difference), "where": _say("side-where", item)}
-    return _say(
-        "side" if item.difference.is_settled else "undecided-side", item.difference, **words
-    )
+    words |= {"numbers": _say("nats", item), "where": _say("side-where", item)}
+    return _say("side" if item.is_settled else "undecided-side", item, **words)
 
 
-def _costs(contrasts: Iterable[Contrast]) -> Iterable[str]:
+def _costs(costs: Iterable[CellDifference]) -> Iterable[str]:
     """What each limited table costs against full ones, the tightest limit first."""
-    shapes: dict[tuple[FamilyKey, int, tuple[str, ...]], list[Contrast]] = defaultdict(list)
-    for item in contrasts:
-        if item.kind == "cost":
-            shapes[item.second, item.width, item.first.factorised].append(item)
+    shapes: dict[tuple[FamilyKey, int, tuple[str, ...]], list[CellDifference]] = defaultdict(list)
+    for item in costs:
+        width, tables = item.second.architecture.width, item.first.key.factorised
+        shapes[item.second.key, width, tables].append(item)
     for (key, width, tables), items in shapes.items():
-        costs = "; ".join(_say("cost", item) for item in items)
-        fewest = min((item.difference for item in items), key=lambda item: item.seeds)
-        words = {"tables": " and ".join(tables), "unlimited": _unlimited(key), "costs": costs}
+        told = "; ".join(_say("cost", item) for item in items)
+        fewest = min(items, key=lambda item: item.seeds)
+        words = {"tables": " and ".join(tables), "unlimited": _unlimited(key), "costs": told}
         yield _say("costs", fewest, depth=key.depth, width=width, **words)
 
 
@@ -154,15 +154,15 @@ def _unlimited(key: FamilyKey) -> str:
     return "factorised but unlimited" if key.factorised else "full"
 
 
-def _positions(fits: Fits) -> Iterable[str]:
+def _positions(costs: Iterable[CellDifference]) -> Iterable[str]:
     """The least rank of positions that is as good as full."""
-    least: dict[tuple[FamilyKey, int], Contrast] = {}
-    for item in sorted(fits.contrasts, key=lambda item: item.rank):
-        if item.kind == "cost" and item.first.factorised == ("positions",) and item.stds <= WITHIN:
-            least.setdefault((item.second, item.width), item)
-    for (key, width), item in least.items():
-        words = {"unlimited": _unlimited(key), "numbers": _say("nats", item.difference)}
-        yield _say("positions", item.difference, at=item, depth=key.depth, width=width, **words)
+    least: dict[tuple[FamilyKey, int], CellDifference] = {}
+    for item in sorted(costs, key=lambda item: item.first.rank):
+        if item.first.key.factorised == ("positions",) and item.stds <= WITHIN:
+            least.setdefault((item.second.key, item.second.architecture.width), item)
+    for (key, _), item in least.items():
+        words = {"unlimited": _unlimited(key), "numbers": _say("nats", item)}
+        yield _say("positions", item, **words)
 
 
 def _ranking(item: Ranking) -> str:
@@ -232,7 +232,7 @@ def _law(item: Law) -> str:
 
 
 def _named(cell: CellResult) -> str:
-    shape, words = cell.architecture, key_of(cell).words
+    shape, words = cell.architecture, cell.key.words
     return f"depth {shape.depth}, width {shape.width}{f' ({words})' if words else ''}"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from archfit.fit.bottlenecks import MeasuredRedundancy, redundancies
 from archfit.fit.cells import CellResult, Tuning, WidthFamily, cells_of, families_of, tuned
-from archfit.fit.comparisons import Contrast, Ranking, contrasts, rankings
+from archfit.fit.comparisons import CellDifference, Ranking, contrasts, rankings
 from archfit.fit.curves import LEAST_SIZES, Curve, curve_of
 from archfit.fit.depths import BestDepth, Crossing, best_depths, crossings
 from archfit.fit.laws import LEAST_POINTS, Law, size_law, transition_laws
@@ -87,7 +87,7 @@ class Fits:
     crossings: tuple[Crossing, ...]
     redundancy: tuple[MeasuredRedundancy, ...]
     laws: tuple[Law, ...]
-    contrasts: tuple[Contrast, ...]
+    contrasts: tuple[CellDifference, ...]
     best_depth: tuple[BestDepth, ...]
     rankings: tuple[Ranking, ...] = ()  # across vocabularies, in bits per byte
     noise: tuple[Noise, ...]
