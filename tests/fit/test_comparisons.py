@@ -129,7 +129,8 @@ def cells(generator: np.random.Generator, seeds: int) -> list[CellResult]:
 
 def against_all(found: list[CellResult], among: int = 4) -> tuple[CellDifference, ...]:
     reference, *others = found
-    return differences(reference, others, pooled=found, among=among)
+    named = {str(at): cell for at, cell in enumerate(others)}
+    return tuple(differences(reference, named, pooled=found, among=among).values())
 
 
 def length(item: CellDifference) -> float:

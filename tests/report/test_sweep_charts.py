@@ -148,7 +148,9 @@ def test_the_interval_of_a_mean_is_that_of_the_pooled_noise() -> None:
     (noise,) = fits_of(table_runs).noise
     rows = drawn_rows(figure_of(table_runs, "position-ranks"))
     found = next(row for row in rows if row.get("tables") == "positions" and "low" in row)
-    half = 1.6991 * noise.std / math.sqrt(3)  # t of 29 to 34 degrees of freedom is 1.699 to 1.691
+    half = (
+        1.6991 * noise.usual.std / math.sqrt(3)
+    )  # t of 29 to 34 degrees of freedom is 1.699 to 1.691
     assert found["high"] - found["low"] == pytest.approx(2 * half, rel=0.01)
 
 

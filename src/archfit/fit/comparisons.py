@@ -8,7 +8,7 @@ once, so a patch starts with a handicap that more depth or a larger vocabulary d
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Literal, TypeAlias
@@ -113,26 +113,29 @@ def difference_of(
         first=first,
         second=second,
         estimate=Estimate(value=value, low=value - half, high=value + half),
-        stds=value / noise.std,
+        stds=value / noise.usual.std,
         is_settled=is_settled,
         seeds_needed=None if is_settled else needed,
     )
 
 
 def differences(
-    reference: CellResult, others: Sequence[CellResult], *, pooled: Sequence[CellResult], among: int
-) -> tuple[CellDifference, ...]:
+    reference: CellResult,
+    others: Mapping[str, CellResult],
+    *,
+    pooled: Iterable[CellResult],
+    among: int,
+) -> dict[str, CellDifference]:
     """Bits per byte of each of the others less the reference's, whatever they read.
 
     The intervals hold together at 90 %: Bonferroni over `among` comparisons, more than are made
     here if the reference was itself chosen for its loss. The noise is that of the cells `pooled`.
     """
     noise, tail, against = noise_among([*map(in_bits, pooled)]), TAIL / among, in_bits(reference)
-    found = (
-        difference_of(c, against, noise, tail=tail, interval_tail=tail)
-        for c in map(in_bits, others)
-    )
-    return tuple(found)
+    return {
+        name: difference_of(in_bits(cell), against, noise, tail=tail, interval_tail=tail)
+        for name, cell in others.items()
+    }
 
 
 def rankings(cells: Iterable[CellResult]) -> tuple[Ranking, ...]:
@@ -151,7 +154,7 @@ def rankings(cells: Iterable[CellResult]) -> tuple[Ranking, ...]:
             # Worse than the best is what is so although that is the best of several by luck, too.
             tail = tail_of_best(len(ranked))
             against = (difference_of(cell, best, noise, tail=tail) for cell in ranked)
-            found.append(Ranking(results=tuple(against), degrees=noise.degrees))
+            found.append(Ranking(results=tuple(against), degrees=noise.usual.degrees))
     return tuple(sorted(found, key=lambda ranking: ranking.best.architecture.params))
 
 

@@ -253,8 +253,8 @@ def _notes(fits: Fits) -> Iterable[str]:
 def _noise(noise: Noise) -> str:
     runs = _counted(sum(cell.seeds for cell in noise.cells), "run")
     runs = f"{runs} of {_counted(len(noise.cells), 'cell')} on data {noise.data_hash[:8]}"
-    if noise.degrees < LEAST_DEGREES:
-        times = _counted(noise.degrees, "time")
+    if noise.usual.degrees < LEAST_DEGREES:
+        times = _counted(noise.usual.degrees, "time")
         return _say("noise-few", runs=runs, times=times, least=LEAST_DEGREES)
     if not noise.is_enough:
         return _say("noise-none", runs=runs)

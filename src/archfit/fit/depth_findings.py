@@ -110,7 +110,7 @@ def single_run_error(data_hash: str) -> float:
     """Half of the interval of a difference of single runs, which have no scatter of their own: by
     that of fair-depth on the same data."""
     noise = next(noise for noise in evidence_fits(*FAIR).noise if noise.data_hash == data_hash)
-    return noise.t(noise.usual.cells[0]) * noise.std * math.sqrt(2)
+    return noise.t(noise.usual.cells[0]) * noise.usual.std * math.sqrt(2)
 
 
 def depth_findings() -> Iterator[EvidenceFinding]:

@@ -118,19 +118,19 @@ def _moved(root: float, difference: ResampledDifference) -> Reals:
 
 def _without_crossing(plain: Crossing, difference: ResampledDifference) -> Crossing:
     """Who wins where there is no crossing, and on which side one would lie; or what would tell."""
-    heights = difference.mean(difference.grid())
+    points = difference.grid()
+    heights, (_, may_be_zero) = difference.mean(points), difference.below_zero(points)
     is_one_sided = bool(all(heights < 0) or all(heights > 0))
     deeper = bool(heights[0] < 0)
     beyond: Literal["below", "above"] | None = None
     if is_one_sided and plain.is_sloped:
         beyond = "below" if deeper == (plain.slope < 0) else "above"
-    undecided = difference.undecided_points()
-    if is_one_sided and not len(undecided):
+    if is_one_sided and not may_be_zero.any():
         verdict: Outcome = "deeper wins everywhere" if deeper else "shallower wins everywhere"
         return replace(plain, beyond=beyond, verdict=verdict)
     # Where one wins somewhere, the question is whether the other does where it comes nearest.
     effect = difference.slope()
-    if len(undecided) < len(heights):
+    if not may_be_zero.all():
         effect = difference.height(difference.nearest_point())
     return replace(plain, beyond=beyond, seeds_needed=seeds_needed(*effect, plain.seeds))
 
@@ -190,8 +190,7 @@ def _from_curves(curves: Sequence[Curve]) -> list[BestDepth]:
         low, high = sorted(lows)[1], sorted(highs)[-2]
     found = []
     for point in np.linspace(low, high, SIZES):
-        ends = zip(lows, highs, strict=True)
-        is_there = [low - 1e-9 <= point <= high + 1e-9 for low, high in ends]
+        is_there = (np.array(lows) - 1e-9 <= point) & (point <= np.array(highs) + 1e-9)
         there = [*itertools.compress(curves, is_there)]
         found += [_at(float(point), there)] if len(there) > 1 else []
     return found

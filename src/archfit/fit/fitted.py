@@ -22,20 +22,9 @@ REPEATS = 5  # seeds of a cell from which its own standard deviation is an answe
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FolderRuns:
-    """The runs of one or more folders."""
-
-    records: tuple[RunRecord, ...]
-    is_one_source: bool  # its data sets are known to be one source in several vocabularies
-
-    def fits(self) -> "Fits":
-        """What they say."""
-        return fitted(self.records, is_one_source=self.is_one_source)
-
-
-def read_folders(paths: Sequence[Path]) -> FolderRuns:
-    """The records of all folders, each run once; a sentence says why they cannot be fitted.
+def read_folders(paths: Sequence[Path]) -> tuple[tuple[RunRecord, ...], bool]:
+    """The records of all folders, each run once, and whether their data sets are known to be one
+    source in several vocabularies; a sentence says why they cannot be fitted.
 
     Data sets that a sweep names together are of one source. Where there is no sweep to say so,
     the runs on each are fitted on their own.
@@ -59,10 +48,8 @@ def read_folders(paths: Sequence[Path]) -> FolderRuns:
         path, known = found.setdefault(record.spec.hash, (folder, record))
         is_same = known.same_result(record)
         refuse_if(not is_same, "fit-two-results", name=record.spec.name, path=path, folder=folder)
-    return FolderRuns(
-        records=tuple(found[name][1] for name in sorted(found)),
-        is_one_source=all(named[path] or len(data[path]) == 1 for path in paths),
-    )
+    is_one_source = all(named[path] or len(data[path]) == 1 for path in paths)
+    return tuple(found[name][1] for name in sorted(found)), is_one_source
 
 
 def _named_data(folder: Path) -> frozenset[str]:
@@ -124,7 +111,7 @@ class Fits:
         return not any((*parts, self.rankings, self.repeated))
 
 
-def fitted(records: Iterable[RunRecord], *, is_one_source: bool = True) -> Fits:
+def fitted(records: Iterable[RunRecord], is_one_source: bool = True) -> Fits:
     """The conclusions of these records, whatever their order.
 
     Losses are compared only among runs of one data set, recipe and objective; those of several
@@ -170,7 +157,7 @@ def _check_enough(fits: Fits, families: Sequence[WidthFamily]) -> None:
     """Refuse records that answer nothing, and say what is missing."""
     refuse_if(not fits.noise, "fit-none-finished", runs=fits.diverged)
     if fits.is_empty and not any(noise.is_enough for noise in fits.noise):
-        most = max(noise.degrees for noise in fits.noise)
+        most = max(noise.usual.degrees for noise in fits.noise)
         refuse_if(most >= LEAST_DEGREES, "fit-equal-losses", most=most)
         raise refusal("fit-few-seeds", least=LEAST_DEGREES, most=most, runs=fits.runs)
     if fits.is_empty:

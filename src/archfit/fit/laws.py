@@ -117,7 +117,7 @@ def size_law(curve: Curve, noise: Noise) -> Law | None:
         return None
     u, losses = curve.fits.u, curve.fits.losses
     precisions = curve.fits.precisions / curve.fits.inflation
-    degrees = noise.degrees if curve.fits.inflation == 1 else max(1, len(cells) - POWER.free)
+    degrees = noise.usual.degrees if curve.fits.inflation == 1 else max(1, len(cells) - POWER.free)
     allowed = float(stdtrit(degrees, 1 - TAIL)) ** 2  # excess squares of a 90 % interval
     alphas = np.geomspace(LEAST_ALPHA, MOST_ALPHA, ALPHAS)
     for _ in range(REFINEMENTS):  # as many exponents where the interval is

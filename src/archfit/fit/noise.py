@@ -49,18 +49,8 @@ class Noise:
 
     data_hash: str
     recipe: Recipe  # without its rate
-    usual: Pool
+    usual: Pool  # whose standard deviation is the noise
     noisy: Pool  # cells that are noisier than accident allows; empty as a rule
-
-    @property
-    def std(self) -> float:
-        """Standard deviation of one run of a usual cell."""
-        return self.usual.std
-
-    @property
-    def degrees(self) -> int:
-        """Degrees of freedom of that, without the cells that are pooled apart."""
-        return self.usual.degrees
 
     @property
     def cells(self) -> tuple[CellResult, ...]:
@@ -70,7 +60,7 @@ class Noise:
     @property
     def is_enough(self) -> bool:
         """Whether intervals can be had."""
-        return self.degrees >= LEAST_DEGREES and self.std > 0
+        return self.usual.degrees >= LEAST_DEGREES and self.usual.std > 0
 
     def pool(self, cell: CellResult) -> Pool:
         """The one of the two pools that the cell is in."""

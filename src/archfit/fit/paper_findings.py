@@ -148,7 +148,7 @@ def _rank_or_ratio(fits: Fits) -> EvidenceFinding:
         if small.at and large.at and 1 <= small.at / large.at < ALIKE
     )
     measures = itertools.chain.from_iterable(shares.values())
-    verdict: evidence.Verdict = "refuted" if is_refuted else "undecided"
+    verdict = evidence.verdict_of((False,), (is_refuted,))
     return finding("rank-or-ratio", measures, verdict, shapes_of(fits, (deep,)))
 
 
@@ -280,10 +280,9 @@ def _other_data() -> Iterator[EvidenceFinding]:
 
 def _better(*measures: Measure) -> evidence.Verdict:
     """Confirmed where one is better beyond doubt, refuted where all are worse."""
-    if any(measure.estimate.is_below(0) for measure in measures):
-        return "confirmed"
+    is_better = any(measure.estimate.is_below(0) for measure in measures)
     is_worse = all(measure.estimate.is_above(0) for measure in measures)
-    return "refuted" if is_worse else "undecided"
+    return evidence.verdict_of((is_better,), (is_worse,))
 
 
 def _against_text(cells: Mapping[str, CellResult]) -> dict[str, Measure]:
@@ -301,12 +300,8 @@ def _in_bits(
     among: int,
 ) -> dict[str, Measure]:
     """Bits a byte of the others less those of the reference, by their names."""
-    names = sorted(others)
-    own = [others[name] for name in names]
-    found = differences(reference, own, pooled=[*cells.values()], among=among)
-    return {
-        name: measured(item, name, "bits a byte") for name, item in zip(names, found, strict=True)
-    }
+    found = differences(reference, others, pooled=cells.values(), among=among)
+    return {name: measured(found[name], name, "bits a byte") for name in sorted(found)}
 
 
 def _named(sweep: str) -> dict[str, CellResult]:

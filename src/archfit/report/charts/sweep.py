@@ -100,7 +100,7 @@ def spread_figure(fits: Fits, labels: Labels) -> Figure | None:
     names = _numbered(
         [look.network_words(cell.key, cell.architecture.width, words) for cell in cells]
     )
-    pooled = "; ".join(f"{noise.std:.2g} nats" for noise in fits.noise if noise.std > 0)
+    pooled = "; ".join(f"{noise.usual.std:.2g} nats" for noise in fits.noise if noise.usual.std > 0)
     noisy = frozenset(cell for noise in fits.noise for cell in noise.noisy.cells)
     return Figure.of(
         "spread-of-seeds",
