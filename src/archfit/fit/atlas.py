@@ -123,7 +123,10 @@ class Atlas:
                 cells[Series.of(run)][size_of(run.spec)][cell].append(run.record)
         found = {}
         for series in sorted(cells, key=repr):
-            sizes = {size: _tuned(own) for size, own in cells[series].items()}
+            sizes = {}
+            for size, own in cells[series].items():  # of a depth at several rates, the best
+                points = sorted(map(_point, own, own.values()), key=lambda point: -point.mean)
+                sizes[size] = list({point.depth: point for point in points}.values())
             found[series] = depth_curves(repr(series), sizes)
         return found
 
@@ -163,12 +166,6 @@ def foretold_by_fingerprints(
         if (features := atlas.features(series)) is not None
     ]
     return foretold(kinds)
-
-
-def _tuned(cells: Mapping[RunSpec, list[RunRecord]]) -> list[DepthPoint]:
-    """One network a depth: where some differ in their rate or batch, the best."""
-    points = sorted(map(_point, cells, cells.values()), key=lambda point: -point.mean)
-    return list({point.depth: point for point in points}.values())
 
 
 def _point(spec: RunSpec, records: Iterable[RunRecord]) -> DepthPoint:

@@ -55,40 +55,37 @@ def redundancies(
         key = family.key
         if key.factorised:
             same = [curve for curve in curves if curve.family.key == key.with_full_tables]
-            found += _of_family("rank", family, same, noise)
+            found += _of_family(family, key.factorised, same, noise)
         if key.attention_step:  # curves of any depth, with heads as wide as the stream
             plain = replace(key, attention_step=0).any_depth
             # The feed-forward layer is the same, or shrinks with the heads, as units do in T5.
             fewer = round(key.feed_forward_multiple / math.exp(key.attention_step * RATIO_STEP))
             usual = plain, replace(plain, feed_forward_multiple=fewer)
             same = [curve for curve in curves if curve.family.key.any_depth in usual]
-            found += _of_family("attention", family, same, noise)
+            found += _of_family(family, (), same, noise)
     order = attrgetter("kind", "bottleneck", "family.depth", "ratio", "cell.size")
     return tuple(sorted(_with_best_depths(found), key=order))
 
 
 def _of_family(
-    kind: Literal["rank", "attention"],
-    family: WidthFamily,
-    baselines: Sequence[Curve],
-    noise: Noise,
+    family: WidthFamily, tables: tuple[str, ...], baselines: Sequence[Curve], noise: Noise
 ) -> list[MeasuredRedundancy]:
+    """What these tables cost each cell of a family; without any, what wide attention does."""
     if not baselines:
         return []
-    tables = family.key.factorised if kind == "rank" else ("attention",)
     baseline_cells = [cell for curve in baselines for cell in curve.family.cells]
     shapes = [cell.architecture for cell in baseline_cells]
 
     def ratio(shape: Architecture) -> float:
-        if kind == "attention":
+        if not tables:
             return shape.attention_ratio
         inner: int = getattr(shape, tables[0]).inner
         return min(inner, shape.width) / shape.width
 
     return [
         MeasuredRedundancy(
-            kind=kind,
-            bottleneck=tables,
+            kind="rank" if tables else "attention",
+            bottleneck=tables or ("attention",),
             ratio=ratio(cell.architecture),
             family=family.key,
             cell=cell,

@@ -14,14 +14,7 @@ from archfit.fit import depth_findings, evidence
 from archfit.fit.cells import CellResult, cells_of
 from archfit.fit.comparisons import differences
 from archfit.fit.depth_findings import CAPS, PAIR, shapes_of
-from archfit.fit.evidence import (
-    EvidenceFinding,
-    Measure,
-    evidence_fits,
-    evidence_records,
-    finding,
-    measured,
-)
+from archfit.fit.evidence import EvidenceFinding, Measure, evidence_fits, finding, measured
 from archfit.fit.fitted import Fits
 from archfit.spec import Tokens
 from archfit.spec.estimate import Estimate
@@ -154,7 +147,10 @@ def _rank_or_ratio(fits: Fits) -> EvidenceFinding:
 
 def _rank_long() -> EvidenceFinding:
     """At each quarter of a long training: the share of blocks that a full rank saves."""
-    measures, records = [], evidence_records("rank-long")  # the low rank, and a line of full ones
+    measures, records = (
+        [],
+        evidence.evidence_records("rank-long"),
+    )  # the low rank, and a line of full ones
     half = depth_findings.single_run_error(records[0].spec.data_hash)
     shapes, trained_on = [r.spec.architecture for r in records], records[0].spec.training_tokens
     (capped,) = (shape for shape in shapes if shape.embedding.inner_size)
@@ -306,7 +302,7 @@ def _in_bits(
 
 def _named(sweep: str) -> dict[str, CellResult]:
     """The cells of a sweep by their names: layers, where the data are read token by token."""
-    cells, names = cells_of(evidence_records(sweep)), []
+    cells, names = cells_of(evidence.evidence_records(sweep)), []
     fewest = min(cell.architecture.input.vocab for cell in cells)
     for shape in (cell.architecture for cell in cells):
         if shape.input.tokens_per_position > 1:
