@@ -6,14 +6,13 @@ N* is where the baseline's curve passes the bottlenecked cell's loss.
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from statistics import fmean
 from typing import Literal
 
-from archfit.fit.cells import RATIO_STEP, CellResult, FamilyKey, WidthFamily
+from archfit.fit.cells import RATIO_STEP, CellResult, FamilyKey, WidthFamily, grouped
 from archfit.fit.curves import RESAMPLES, Curve, Reals, ResampledDifference, generator, scales
 from archfit.fit.noise import Noise
 from archfit.spec import Architecture
@@ -148,12 +147,10 @@ def _share(cell: CellResult, difference: ResampledDifference) -> Estimate:
 
 def _with_best_depths(found: Sequence[MeasuredRedundancy]) -> Iterator[MeasuredRedundancy]:
     """The same, where attention ratios know which depth serves them best."""
-    shares: dict[FamilyKey, list[float]] = defaultdict(list)
-    for item in found:
-        if item.kind == "attention" and item.estimate.value is not None:
-            shares[item.family].append(item.estimate.value)
+    known = (item for item in found if item.kind == "attention" and item.outcome == "value")
+    shares = grouped(known, lambda item: item.family)
     best: dict[FamilyKey, FamilyKey] = {}
-    for family in sorted(shares, key=lambda family: fmean(shares[family])):
+    for family in sorted(shares, key=lambda f: fmean(i.estimate.value or 0 for i in shares[f])):
         best.setdefault(family.any_depth, family)
     for item in found:
         chosen = best.get(item.family.any_depth, item.family)

@@ -7,13 +7,12 @@ once, so a patch starts with a handicap that more depth or a larger vocabulary d
 """
 
 import itertools
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Literal, TypeAlias
 
-from archfit.fit.cells import CellResult, of_one_size, without_rate
+from archfit.fit.cells import CellResult, grouped, of_one_size, without_rate
 from archfit.fit.noise import TAIL, Noise, noise_among, seeds_needed, tail_of_best
 from archfit.spec import Architecture, Full, Rotary
 from archfit.spec.estimate import Estimate
@@ -140,10 +139,10 @@ def differences(
 
 def rankings(cells: Iterable[CellResult]) -> tuple[Ranking, ...]:
     """Every set of networks of equal size that differ in what they read."""
-    groups: dict[object, list[CellResult]] = defaultdict(list)
-    for cell in sorted(cells, key=lambda cell: (cell.architecture.params, repr(cell))):
-        shape = cell.architecture
-        groups[without_rate(cell.recipe), shape.context, shape.objective].append(cell)
+    order = sorted(cells, key=lambda cell: (cell.architecture.params, repr(cell)))
+    groups = grouped(
+        order, lambda c: (without_rate(c.recipe), c.architecture.context, c.architecture.objective)
+    )
     sizes = (of_one_size(g, lambda c: c.architecture.params, TOLERANCE) for g in groups.values())
     found = []
     for matched in itertools.chain.from_iterable(sizes):

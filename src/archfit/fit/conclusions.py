@@ -1,12 +1,11 @@
 """What was found, in sentences; their words are in `resources/fit_sentences.toml`."""
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from archfit.fit.bottlenecks import MeasuredRedundancy
-from archfit.fit.cells import CellResult, FamilyKey
+from archfit.fit.cells import CellResult, FamilyKey, grouped
 from archfit.fit.comparisons import CellDifference, Ranking
 from archfit.fit.depths import BestDepth, Crossing
 from archfit.fit.fitted import Fits
@@ -138,10 +137,9 @@ def _side(item: CellDifference) -> str:
 
 def _costs(costs: Iterable[CellDifference]) -> Iterable[str]:
     """What each limited table costs against full ones, the tightest limit first."""
-    shapes: dict[tuple[FamilyKey, int, tuple[str, ...]], list[CellDifference]] = defaultdict(list)
-    for item in costs:
-        width, tables = item.second.architecture.width, item.first.key.factorised
-        shapes[item.second.key, width, tables].append(item)
+    shapes = grouped(
+        costs, lambda c: (c.second.key, c.second.architecture.width, c.first.key.factorised)
+    )
     for (key, width, tables), items in shapes.items():
         told = "; ".join(_say("cost", item) for item in items)
         fewest = min(items, key=lambda item: item.seeds)
@@ -192,10 +190,7 @@ def _reading(cell: CellResult) -> str:
 
 
 def _best_depths(found: Sequence[BestDepth], several: bool) -> Iterable[str]:
-    questions: dict[FamilyKey, list[BestDepth]] = defaultdict(list)
-    for item in found:
-        questions[item.family.any_depth].append(item)
-    for key, items in questions.items():
+    for key, items in grouped(found, lambda item: item.family.any_depth).items():
         parts = [
             f"{item.family.depth} at {short_size(item.size)}"
             + (_say("tied", ties=", ".join(map(str, item.ties))) if item.ties else "")

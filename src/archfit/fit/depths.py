@@ -2,12 +2,11 @@
 
 import itertools
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from archfit.fit.cells import FamilyKey, WidthFamily, of_one_size
+from archfit.fit.cells import FamilyKey, WidthFamily, grouped, of_one_size
 from archfit.fit.curves import ONE_SIGMA, Curve, Reals, ResampledDifference
 from archfit.fit.noise import Noise, seeds_needed, tail_of_best
 from archfit.spec import lazy_numpy as np
@@ -170,9 +169,7 @@ def best_depths(
     families: Iterable[WidthFamily], curves: Sequence[Curve], noise: Noise
 ) -> tuple[BestDepth, ...]:
     """From curves where several depths have one, else from cells of about the same size."""
-    by_question: dict[FamilyKey, list[WidthFamily]] = defaultdict(list)
-    for family in families:
-        by_question[family.key.any_depth].append(family)
+    by_question = grouped(families, lambda family: family.key.any_depth)
     return tuple(
         best
         for members in by_question.values()

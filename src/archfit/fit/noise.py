@@ -6,11 +6,10 @@ nothing about the noise of the full network beside it.
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from archfit.fit.cells import CellResult, without_rate
+from archfit.fit.cells import CellResult, grouped, without_rate
 from archfit.spec import Recipe
 from archfit.spec.estimate import CONFIDENCE
 
@@ -91,11 +90,10 @@ class Noise:
 
 def noise_of(cells: Iterable[CellResult]) -> tuple[Noise, ...]:
     """The noise of each data set, recipe and objective."""
-    groups: dict[object, list[CellResult]] = defaultdict(list)
-    for cell in cells:
-        objective = cell.architecture.objective
-        groups[cell.data_hash, without_rate(cell.recipe), objective].append(cell)
-    return tuple(noise_among(cells) for cells in groups.values())
+    groups = grouped(
+        cells, lambda c: (c.data_hash, without_rate(c.recipe), c.architecture.objective)
+    )
+    return tuple(map(noise_among, groups.values()))
 
 
 def noise_among(cells: Sequence[CellResult]) -> Noise:
