@@ -7,13 +7,13 @@ number of tokens a parameter; in it every size has its depths.
 
 import math
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeAlias
 
 from archfit.fit.best_depth import DepthCurve, DepthPoint, depth_curves
+from archfit.fit.cells import grouped
 from archfit.fit.foretelling import Foretold, KindCurves, foretold, shipped_fingerprints
 from archfit.spec import RunRecord, RunSpec
 from archfit.spec.architecture import BlockFamily
@@ -115,27 +115,17 @@ class Atlas:
 
     def curves(self) -> dict[Series, tuple[DepthCurve, ...]]:
         """The curve of each size in each series."""
-        cells: dict[Series, dict[int, dict[RunSpec, list[RunRecord]]]]
-        cells = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
-        for run in self.runs:
-            if run.record.status == "finished":
-                cell = replace(run.spec, seed=0)
-                cells[Series.of(run)][size_of(run.spec)][cell].append(run.record)
-        found = {}
-        for series in sorted(cells, key=repr):
+        finished = [run for run in self.runs if run.record.status == "finished"]
+        by_series, found = grouped(finished, Series.of), {}
+        for series in sorted(by_series, key=repr):
             sizes = {}
-            for size, own in cells[series].items():  # of a depth at several rates, the best
-                points = sorted(map(_point, own, own.values()), key=lambda point: -point.mean)
+            for size, own in grouped(by_series[series], lambda run: size_of(run.spec)).items():
+                cells = grouped(own, lambda run: replace(run.spec, seed=0)).values()
+                # Of a depth at several rates, or in several batches, the best counts.
+                points = sorted(map(_point, cells), key=lambda point: -point.mean)
                 sizes[size] = list({point.depth: point for point in points}.values())
             found[series] = depth_curves(repr(series), sizes)
         return found
-
-    def points(self) -> Iterator[tuple[Series, int, DepthPoint, int, int]]:
-        """Every finished run alone: its series, size, loss, seed and vocabulary."""
-        for run in self.runs:
-            if run.record.status == "finished":
-                point, vocab = _point(run.spec, [run.record]), run.spec.architecture.input.vocab
-                yield Series.of(run), size_of(run.spec), point, run.spec.seed, vocab
 
     def features(self, series: Series) -> dict[str, float] | None:
         """What the data of a series are like, where that was counted."""
@@ -168,9 +158,10 @@ def foretold_by_fingerprints(
     return foretold(kinds)
 
 
-def _point(spec: RunSpec, records: Iterable[RunRecord]) -> DepthPoint:
-    losses = tuple(record.evaluations[-1].heldout_bits_per_byte for record in records)
-    shape = spec.architecture
+def _point(runs: Sequence[AtlasRun]) -> DepthPoint:
+    """The network of these runs, which differ in their seed."""
+    shape = runs[0].spec.architecture
+    losses = tuple(run.record.evaluations[-1].heldout_bits_per_byte for run in runs)
     return DepthPoint(depth=shape.depth, params=shape.params, losses=losses)
 
 

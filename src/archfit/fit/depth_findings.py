@@ -153,15 +153,11 @@ def _law_of_crossings(fits: Fits) -> EvidenceFinding:
     """Crossings of neighbouring depths, beside the law of the paper."""
     found = [crossing for crossing in fits.crossings if crossing.neighbours]
     neighbours = {f"{item.shallow.depth} and {item.deep.depth}": item for item in found}
-    sizes = [
-        evidence.crossing_at(item, f"depth {depths}", "block parameters")
-        for depths, item in neighbours.items()
-    ]
-    widths = {
-        depths: evidence.crossing_at(item, f"width, {depths}", "width")
-        for depths, item in neighbours.items()
-        if item.is_crossing
-    }
+    sizes, widths = [], {}
+    for depths, item in neighbours.items():
+        sizes.append(evidence.crossing_at(item, f"depth {depths}", "block parameters"))
+        if item.is_crossing:
+            widths[depths] = evidence.crossing_at(item, f"width, {depths}", "width")
     (law,) = (law for law in fits.laws if law.kind == "transition")
     parameters = [
         Measure(what=name, estimate=estimate, unit="number", seeds=law.seeds)

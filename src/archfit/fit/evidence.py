@@ -33,11 +33,6 @@ Verdict = Literal[  # new: no paper says anything
 Unit = Literal[
     "share", "width", "block parameters", "nats", "bits a byte", "layers", "number", "nats, one run"
 ]
-UNIT_STYLES: dict[Unit, tuple[float, str, str]] = {  # factor, format and sign
-    "share": (100, ".1f", " %"), "width": (1, ",.0f", ""), "layers": (1, ",.0f", ""),
-    "block parameters": (1e-6, ".2f", "M"), "nats": (1, "+.4f", ""), "bits a byte": (1, "+.4f", ""),
-    "number": (1, ".4g", ""), "nats, one run": (1, ".1e", ""),
-}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,7 +134,7 @@ class Measure:
     series: str = ""  # the curve that it belongs to, where a finding has several
 
     def __str__(self) -> str:
-        factor, style, unit = UNIT_STYLES[self.unit]
+        factor, style, unit = claim_table()["units"][self.unit]
         numbers = self.estimate.row().values()
         value, low, high = ("" if n is None else f"{factor * n:{style}}{unit}" for n in numbers)
         if value:

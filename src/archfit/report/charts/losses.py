@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import altair
 
-from archfit.fit.cells import CellResult, FamilyKey, WidthFamily, families_of, without_rate
+from archfit.fit.cells import CellResult, FamilyKey, WidthFamily, families_of, grouped, without_rate
 from archfit.fit.comparisons import with_full
 from archfit.fit.conclusions import short_size
 from archfit.fit.curves import Curve
@@ -55,9 +55,7 @@ class SizePanel:
 
 def size_panels(fits: Fits, labels: Mapping[str, str]) -> tuple[SizePanel, ...]:
     """A panel for each vocabulary, cap and recipe in which some depth has a curve."""
-    curves: dict[FamilyKey, list[Curve]] = defaultdict(list)
-    for curve in fits.curves:
-        curves[curve.family.key.any_depth].append(curve)
+    curves = grouped(fits.curves, lambda curve: curve.family.key.any_depth)
     families = families_of(fits.cells)
     words, panels = look.distinguishing_words(list(curves), labels), []
 
