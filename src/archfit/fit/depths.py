@@ -205,9 +205,8 @@ def _at(point: float, curves: Sequence[Curve]) -> BestDepth:
             gap = float(other.mean(at)[0] - best.mean(at)[0])
             error = float(np.quantile(draws, ONE_SIGMA[1]) - np.median(draws))
             ties[other.family.key.depth] = gap, error
-    depths = [curve.family.key.depth for curve in curves]
-    seeds = min(curve.family.seeds for curve in curves)
-    return _best(best.family.key, math.exp(point), depths, ties, seeds, tail)
+    seeds = {curve.family.key.depth: curve.family.seeds for curve in curves}
+    return _best(best.family.key, math.exp(point), seeds, ties, tail)
 
 
 def _from_cells(families: Sequence[WidthFamily], noise: Noise) -> list[BestDepth]:
@@ -225,25 +224,25 @@ def _from_cells(families: Sequence[WidthFamily], noise: Noise) -> list[BestDepth
             gap, error = cell.mean - best.mean, noise.error(cell, best)
             if depth != key.depth and gap <= noise.t(cell, best, tail=tail) * error:
                 ties[depth] = gap, error
-        seeds = min(cell.seeds for cell in by_depth.values())
-        found.append(_best(key, float(best.size), by_depth, ties, seeds, tail))
+        seeds = {depth: cell.seeds for depth, cell in by_depth.items()}
+        found.append(_best(key, float(best.size), seeds, ties, tail))
     return found
 
 
 def _best(
     family: FamilyKey,
     size: float,
-    depths: Iterable[int],
+    seeds: Mapping[int, int],  # by depth
     ties: Mapping[int, tuple[float, float]],  # by depth: how much worse, and the error of that
-    seeds: int,
     tail: float,
 ) -> BestDepth:
-    needed = seeds_needed(*min(ties.values()), seeds, tail=tail) if ties else None
+    fewest = min(seeds.values())
+    needed = seeds_needed(*min(ties.values()), fewest, tail=tail) if ties else None
     return BestDepth(
         family=family,
         size=size,
         ties=tuple(sorted(ties)),
-        depths=tuple(sorted(depths)),
-        seeds=seeds,
+        depths=tuple(sorted(seeds)),
+        seeds=fewest,
         seeds_needed=needed,
     )

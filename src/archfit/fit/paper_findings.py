@@ -118,22 +118,14 @@ def _rank_or_ratio(fits: Fits) -> EvidenceFinding:
     Refuted by cells of 8 layers and about one ratio whose ranks, 16 and 64, waste not the same;
     intervals that overlap would not show that the ratio is all. Two layers do not decide.
     """
-    shares = {
-        (depth, cap): [
-            measured(
-                item,
-                f"{depth} x {item.cell.architecture.width}, rank {cap}, ratio {item.ratio:.2g}",
-                "share",
-                item.ratio,
-                f"{depth} layers, rank {cap}",
-            )
-            for item in fits.redundancy
-            if (item.family.depth, item.family.embedding.inner_size) == (depth, cap)
-            and (item.outcome == "value" and item.ratio < 1)
-        ]
-        for cap in CAPS
-        for depth in PAIR
-    }
+    shares: dict[tuple[int, int | None], list[Measure]]
+    shares = {(depth, cap): [] for cap in CAPS for depth in PAIR}
+    for item in fits.redundancy:
+        depth, cap = item.family.depth, item.family.embedding.inner_size
+        if (depth, cap) in shares and item.outcome == "value" and item.ratio < 1:
+            series = f"{depth} layers, rank {cap}"
+            what = f"{depth} x {item.cell.architecture.width}, rank {cap}, ratio {item.ratio:.2g}"
+            shares[depth, cap].append(measured(item, what, "share", item.ratio, series))
     deep = PAIR[1]
     is_refuted = any(
         small.estimate.lies_above(large.estimate)
@@ -263,7 +255,9 @@ def _other_data() -> Iterator[EvidenceFinding]:
         best = min(plain, key=lambda cell: cell.bits_per_byte)
         others = {name: cell for name, cell in cells.items() if "layers" not in name}
         # The best of the depths is also the luckiest: each of them was compared.
-        repairs = _in_bits(best, others, cells, among=len(others) * len(plain)).values()
+        among = len(others) * len(plain)
+        found = differences(best, others, pooled=cells.values(), among=among)
+        repairs = [measured(found[name], name, "bits a byte") for name in sorted(found)]
         facts["best"] = best.architecture.depth
         verdict, id_ = _better(*repairs), f"repairs-{kind}"
         limited = [replace(best.architecture, input=read)]  # what the repairs are to beat
@@ -282,21 +276,10 @@ def _better(*measures: Measure) -> evidence.Verdict:
 
 
 def _against_text(cells: Mapping[str, CellResult]) -> dict[str, Measure]:
-    """What every other network loses more than the text-shaped one."""
+    """Bits a byte that every other network loses more than the text-shaped one."""
     others = dict(cells)
     text = others.pop(f"{TEXT[0]} layers")
-    return _in_bits(text, others, cells, among=len(others))
-
-
-def _in_bits(
-    reference: CellResult,
-    others: Mapping[str, CellResult],
-    cells: Mapping[str, CellResult],
-    *,
-    among: int,
-) -> dict[str, Measure]:
-    """Bits a byte of the others less those of the reference, by their names."""
-    found = differences(reference, others, pooled=cells.values(), among=among)
+    found = differences(text, others, pooled=cells.values(), among=len(others))
     return {name: measured(found[name], name, "bits a byte") for name in sorted(found)}
 
 
