@@ -20,11 +20,10 @@ from archfit.advise.prior import OURS, TEXT, Knowledge, outlook, shipped_prior
 from archfit.advise.prior_runs import GRID_BLOCKS, LEAST_SIZE, schedule_groups, tokens_at
 from archfit.advise.prior_runs import grid_settings as schedules_of
 from archfit.advise.surface import USUAL_TOKENS, joined
-from archfit.fit.atlas import HELD_BACK, Atlas, Series, read_atlas, size_of
+from archfit.fit.atlas import HELD_BACK, SOURCES, Atlas, PublicNetwork, Series, read_atlas, size_of
 from archfit.fit.best_depth import DepthCurve, DepthPoint, depth_curves
 from archfit.fit.curves import RESAMPLES, generator
 from archfit.fit.noise import TAIL
-from archfit.fit.public_grids import SOURCES, PublicNetwork
 from archfit.spec import lazy_numpy as np
 from archfit.spec.architecture import BlockFamily
 from archfit.spec.estimate import UNKNOWN, Estimate

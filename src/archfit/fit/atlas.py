@@ -3,8 +3,13 @@
 Records ship in resources/atlas (docs/atlas/pack.py puts them there), kinds are described in
 kinds.toml. A series is what may be compared: one kind and vocabulary, one block, context, rank and
 number of tokens a parameter; in it every size has its depths.
+
+Beside them stand other people's grids of depth and width, for back-tests: facts from public
+repositories (MIT).
 """
 
+import csv
+import lzma
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -18,7 +23,7 @@ from archfit.fit.foretelling import Foretold, KindCurves, foretold, shipped_fing
 from archfit.spec import RunRecord, RunSpec
 from archfit.spec.architecture import BlockFamily
 from archfit.spec.errors import refuse_if
-from archfit.spec.files import packed_lines
+from archfit.spec.files import packed_file, packed_lines
 from archfit.spec.packed import packed_table
 
 RECORDS, KINDS = "atlas/records.jsonl.xz", "atlas/kinds.toml"
@@ -27,6 +32,12 @@ OWN = "own"  # the family of kinds that users add
 KIND_NAME = re.compile(r"\w[\w .-]{0,60}")
 DOUBLINGS = 1_000_000  # sizes are this times powers of 2, about: 60k and 125k, not 62.5k
 ROUND = {62_500: 60_000, 31_250: 30_000, 15_625: 15_000}
+GRIDS = "atlas/public_grids.csv.xz"
+SOURCES = {
+    "gemstones": "McLeish et al. 2025, Gemstones; github.com/mcleish7/gemstone-scaling-laws (MIT)",
+    "gadre": "Gadre et al. 2024, tuning grid; github.com/mlfoundations/scaling (MIT)",
+    "archai": "LiteTransformerSearch 2022; github.com/microsoft/archai, neurips-lts (MIT)",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -210,3 +221,27 @@ def read_atlas(records: str = RECORDS) -> Atlas:
         if name in there
     )
     return Atlas(kinds=tuple(kinds), runs=runs)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PublicNetwork:
+    """A network that somebody trained."""
+
+    grid: str  # a key of SOURCES
+    setting: str  # what it may be compared within: a schedule, a tuning, a search
+    depth: int
+    width: int
+    params: int
+    tokens: int  # 0: not said
+    loss: float  # held-out nats per token
+
+
+@cache
+def public_networks() -> tuple[PublicNetwork, ...]:
+    """All of them."""
+    text = lzma.decompress(packed_file(GRIDS).read_bytes()).decode()
+    kinds = PublicNetwork.__annotations__
+    return tuple(
+        PublicNetwork(**{name: kinds[name](word) for name, word in row.items()})
+        for row in csv.DictReader(text.splitlines())
+    )
