@@ -127,26 +127,25 @@ def _law_width(depth: float) -> float:
     return math.exp(LAW[0] + LAW[1] * depth)
 
 
+def _law_depth(size: float) -> float:
+    """Where 12 L e^(2 (a + b L)) is the size; 1 below one layer on the law."""
+    return bisect_rising(lambda depth: 12 * depth * _law_width(depth) ** 2, size, 1.0, 100.0)
+
+
 def _best_depths(claim: str, fits: Fits, vocab: int) -> EvidenceFinding:
     """The best depth at each size, beside that of the law."""
     items = [item for item in fits.best_depth if item.family.input.vocab == vocab]
-    measures = [
-        evidence.measured(item, f"{item.size / 1e6:.2f}M", "layers", item.size) for item in items
-    ]
-    law = [  # where 12 L e^(2 (a + b L)) is the size; 1 below one layer on the law
-        bisect_rising(lambda depth: 12 * depth * _law_width(depth) ** 2, item.size, 1.0, 100.0)
-        for item in items
-    ]
-    tried = items[0].depths
-    holds = [  # below two layers the law has nothing to say: one is the least there is
-        measure.estimate.contains(min(tried, key=lambda depth: abs(math.log(depth / wanted))))
-        for measure, wanted in zip(measures, law, strict=True)
-        if wanted >= 2
-    ]
+    tried, measures, law, holds = items[0].depths, [], [], []
+    for item in items:
+        measures.append(evidence.measured(item, f"{item.size / 1e6:.2f}M", "layers", item.size))
+        law.append(_law_depth(item.size))
+        if law[-1] >= 2:  # below two layers the law has nothing to say: one is the least there is
+            nearest = min(tried, key=lambda depth: abs(math.log(depth / law[-1])))
+            holds.append(item.estimate.contains(nearest))
     verdict = evidence.verdict_of(confirmed=holds, refuted=(not held for held in holds))
-    nearest = f"among the best at {sum(holds)} of {len(holds)} sizes"
+    found = f"among the best at {sum(holds)} of {len(holds)} sizes"
     words = {"tried": ", ".join(map(str, tried)), "law": ", ".join(f"{one:.1f}" for one in law)}
-    return finding(claim, measures, verdict, shapes_of(fits, tried), nearest=nearest, **words)
+    return finding(claim, measures, verdict, shapes_of(fits, tried), nearest=found, **words)
 
 
 def _law_of_crossings(fits: Fits) -> EvidenceFinding:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import attrgetter
 from typing import Any, Literal
 
 from archfit.fit.bottlenecks import MeasuredRedundancy
@@ -144,13 +145,10 @@ class Measure:
         return f"at most {high}" if high else "unknown"
 
 
-# What hypotheses of claims are about; claims.toml has the range that each claim was made for.
+# What hypotheses of claims are about, where it is no attribute of a network; claims.toml has the
+# range that each claim was made for.
 TOKENS = "training tokens"  # what else a claim may have been made for
 QUANTITIES: Mapping[str, Callable[[Architecture], float]] = {
-    "depth": lambda shape: shape.depth,
-    "width": lambda shape: shape.width,
-    "positions": lambda shape: shape.context,
-    "block weights": lambda shape: shape.block_params,
     "depth less log3 of the width": lambda shape: shape.depth - math.log(shape.width, 3),
     "rank less heads": lambda shape: shape.embedding_rank - shape.heads,
     "width less rank": lambda shape: shape.width - shape.embedding_rank,
@@ -181,7 +179,8 @@ def checked_hypotheses(
         quantity, low, high = (about[key] for key in ("quantity", "least", "most"))
         if quantity == TOKENS:
             words = "" if low <= tokens <= high else f"{tokens / 1e6:,.0f}M"
-        elif of := QUANTITIES.get(quantity):
+        else:
+            of = QUANTITIES.get(quantity) or attrgetter(quantity)
             out = next((shape for shape in shapes if not low <= of(shape) <= high), None)
             words = f"{out.depth} x {out.width} ({of(out):.3g})" if out else ""
         found.append(CheckedHypothesis(says=about["says"], holds=not words, outside=words))
