@@ -1,7 +1,7 @@
 """Put public grids of trained networks into the package: python docs/atlas/grids.py FOLDER
 
 FOLDER holds gemstones.csv, gadre_grid_openlm.csv and archai_lts.csv, extracted from the
-repositories that `archfit.fit.public_grids` cites (all MIT). Runs without a loss are left out.
+repositories that `archfit.fit.atlas` cites (all MIT). Runs without a loss are left out.
 """
 
 import csv
@@ -9,9 +9,10 @@ import lzma
 import math
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
-from archfit.fit.public_grids import COLUMNS, GRIDS
+from archfit.fit.atlas import GRIDS, PublicNetwork
 
 HERE = Path(__file__).parents[2] / "src" / "archfit" / "resources"
 Row = tuple[object, ...]
@@ -20,7 +21,10 @@ Row = tuple[object, ...]
 def main(folder: Path) -> None:
     """Read, write."""
     rows = [*gemstones(folder), *gadre(folder), *archai(folder)]
-    lines = [",".join(COLUMNS), *(",".join(map(str, row)) for row in rows)]
+    lines = [
+        ",".join(field.name for field in fields(PublicNetwork)),
+        *(",".join(map(str, row)) for row in rows),
+    ]
     packed = lzma.compress("\n".join(lines).encode() + b"\n", preset=9 | lzma.PRESET_EXTREME)
     (HERE / GRIDS).write_bytes(packed)
     print(f"{len(rows)} networks, {len(packed):,} bytes")

@@ -15,8 +15,7 @@ from archfit.advise.backtest import ATLAS, backtest
 from archfit.advise.prior import PRIOR, TEXT
 from archfit.advise.prior_runs import KindRuns, atlas_runs, grid_runs, law_runs
 from archfit.advise.surface import Observed, Surface, fit_surface, joined, rounded
-from archfit.fit.atlas import read_atlas
-from archfit.fit.public_grids import SOURCES
+from archfit.fit.atlas import SOURCES, read_atlas
 from archfit.spec import to_json
 
 RESOURCES = Path(__file__).parents[2] / "src" / "archfit" / "resources"

@@ -300,10 +300,10 @@ def measure(
 def atlas() -> Answer[Atlas]:
     """The runs that ship with archfit, on many kinds of data; `to_frame()` is their table."""
     from archfit.fit.atlas import read_atlas
-    from archfit.report.atlas_document import atlas_document
+    from archfit.report.atlas_document import atlas_document, atlas_rows
 
     found = read_atlas()
-    return Answer(value=found, tell=lambda: atlas_document(found), rows=lambda _: found.rows())
+    return Answer(value=found, tell=lambda: atlas_document(found), rows=lambda _: atlas_rows(found))
 
 
 def backtest(grid: str | None = None) -> Answer[tuple[Backtest, ...]]:

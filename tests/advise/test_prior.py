@@ -15,8 +15,7 @@ from archfit.advise.prior_runs import (
     law_runs,
 )
 from archfit.advise.surface import fit_surface, joined
-from archfit.fit.atlas import Atlas, read_atlas
-from archfit.fit.public_grids import SOURCES
+from archfit.fit.atlas import SOURCES, Atlas, read_atlas
 
 STALE = "run OMP_NUM_THREADS=1 python docs/atlas/prior.py"
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from archfit.fit.cells import CellResult, cells_of, families_of, key_of, multiple_of, tuned
+from archfit.fit.cells import CellResult, cells_of, families_of, multiple_of, tuned
 from archfit.fit.comparisons import rankings
 from archfit.fit.noise import noise_of
 from archfit.spec import Architecture, Factorised, Rotary
@@ -69,14 +69,12 @@ def test_a_family_counts_its_sizes_and_its_fewest_seeds() -> None:
 @pytest.mark.parametrize(("head_dim", "step"), [(32, 0), (33, 1), (34, 1), (64, 14), (16, -14)])
 def test_attention_ratios_are_told_by_steps_of_five_percent(head_dim: int, step: int) -> None:
     (cell,) = cells_of([record(shape(2, 64, head_dim=head_dim), 3.0, 0)])
-    assert key_of(cell).attention_step == step
+    assert cell.key.attention_step == step
 
 
 def test_a_family_without_its_limits_is_that_of_full_tables() -> None:
     limited = shape(2, 64, embedding=Factorised(inner=8), head=Factorised(inner=4))
-    first, second = (
-        key_of(c) for c in cells_of(record(a, 3.0, 0) for a in (limited, shape(2, 64)))
-    )
+    first, second = (c.key for c in cells_of(record(a, 3.0, 0) for a in (limited, shape(2, 64))))
     key, full = (first, second) if first.factorised else (second, first)
     assert key.factorised == ("embedding", "head")
     assert key.words == "embedding rank 8, head rank 4"
@@ -140,7 +138,7 @@ def test_a_cell_of_0_1_keeps_the_text_that_seeds_its_resamples() -> None:
         f"positions=Full(), head=Full()), {DATA!r}, Recipe(steps=1000, "
     )
     assert cell.text.startswith(old)
-    key = repr(key_of(cell))
+    key = repr(cell.key)
     assert key.startswith(f"FamilyKey(data_hash={DATA!r}, recipe=Recipe(steps=1000, ")
     assert key.endswith(
         "depth=2, attention=Softmax(), attention_step=0, feed_forward_multiple=4, context=128, "

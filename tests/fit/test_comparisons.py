@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from archfit.fit.cells import CellResult
-from archfit.fit.comparisons import CellDifference, Contrast, Ranking, differences
+from archfit.fit.comparisons import CellDifference, Ranking, differences
 from archfit.fit.conclusions import conclusions
 from archfit.fit.fitted import Fits, fitted
 from archfit.report.fit_json import fit_json
@@ -44,11 +44,11 @@ def tables(std: float = 1e-3, seeds: int = 3) -> Fits:
     return fitted(simulated(shapes, loss, std=std, seeds=seeds, random=random))
 
 
-def cost(found: Fits, table: str, rank: int) -> Contrast:
+def cost(found: Fits, table: str, rank: int) -> CellDifference:
     (item,) = (
         item
         for item in found.contrasts
-        if (item.kind, item.first.factorised, item.rank) == ("cost", (table,), rank)
+        if (item.kind, item.first.key.factorised, item.first.rank) == ("cost", (table,), rank)
     )
     return item
 
@@ -64,13 +64,13 @@ def test_a_cost_has_the_interval_of_a_t_test_with_pooled_variance() -> None:
     half = stats.t.ppf(0.95, 2 * len(losses)) * math.sqrt(pooled * 2 / 3)
     value = np.mean(first) - np.mean(second)
     expected = [value, value - half, value + half]
-    assert list(item.difference.estimate.row().values()) == pytest.approx(expected)
+    assert list(item.estimate.row().values()) == pytest.approx(expected)
     assert item.stds == pytest.approx(value / math.sqrt(pooled))
 
 
 def test_sides_of_the_same_rank_are_compared() -> None:
     sides = [item for item in tables().contrasts if item.kind == "side"]
-    found = {(item.second.factorised, item.rank): item.difference for item in sides}
+    found = {(item.second.key.factorised, item.first.rank): item for item in sides}
     assert set(found) == {((name,), rank) for name in ("head", "positions") for rank in RANKS}
     assert found[("head",), 2].estimate.value == pytest.approx(0.03, abs=3e-3)
     assert found[("positions",), 2].is_settled
@@ -84,7 +84,7 @@ def test_sentences_say_which_side_hurts_and_which_rank_of_positions_is_enough() 
 
 def test_what_is_undecided_says_how_many_seeds_would_settle_it() -> None:
     found = tables(std=0.03)
-    assert not cost(found, "embedding", 32).difference.is_settled
+    assert not cost(found, "embedding", 32).is_settled
     said = [line for line in conclusions(found) if "is undecided" in line]
     assert said
     assert all("seeds would" in line for line in said)
@@ -96,13 +96,13 @@ def test_without_full_tables_the_control_is_what_a_limit_costs_against() -> None
     random = np.random.default_rng(0)
     found = fitted(simulated(shapes, loss, std=1e-4, seeds=3, random=random))
     costs = [item for item in found.contrasts if item.kind == "cost"]
-    assert [(item.rank, item.rank < item.width) for item in costs] == [
+    assert [(c.first.rank, c.first.rank < c.first.architecture.width) for c in costs] == [
         (2, True),
         (8, True),
         (96, False),
     ]
-    assert {item.second.positions for item in costs} == {Factorised(inner=64)}
-    assert costs[0].difference.estimate.value == pytest.approx(0.01 / 2 - 0.01 / 64, abs=3e-4)
+    assert {item.second.architecture.positions for item in costs} == {Factorised(inner=64)}
+    assert costs[0].estimate.value == pytest.approx(0.01 / 2 - 0.01 / 64, abs=3e-4)
     said = "\n".join(conclusions(found))
     assert "Against factorised but unlimited embeddings, 4 x 64, positions: rank 2" in said
 
@@ -129,7 +129,8 @@ def cells(generator: np.random.Generator, seeds: int) -> list[CellResult]:
 
 def against_all(found: list[CellResult], among: int = 4) -> tuple[CellDifference, ...]:
     reference, *others = found
-    return differences(reference, others, pooled=found, among=among)
+    named = {str(at): cell for at, cell in enumerate(others)}
+    return tuple(differences(reference, named, pooled=found, among=among).values())
 
 
 def length(item: CellDifference) -> float:

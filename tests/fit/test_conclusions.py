@@ -2,13 +2,13 @@
 
 import math
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 
 from archfit.fit.bottlenecks import MeasuredRedundancy
-from archfit.fit.cells import CellResult, FamilyKey, Tuning, cells_of, key_of
-from archfit.fit.comparisons import CellDifference, Contrast, Ranking
-from archfit.fit.comparisons import contrast as contrast_of
+from archfit.fit.cells import CellResult, FamilyKey, Tuning, cells_of
+from archfit.fit.comparisons import CellDifference, Ranking
 from archfit.fit.conclusions import conclusions, short_size, subjects
 from archfit.fit.depths import BestDepth, Crossing
 from archfit.fit.fitted import Fits
@@ -31,7 +31,7 @@ def cell(architecture: Architecture, losses: tuple[float, ...] = (3.0, 3.2, 3.1)
 
 
 def key(depth: int = 6, **more: object) -> FamilyKey:
-    return key_of(cell(shape(depth, 64, **more)))  # type: ignore[arg-type]  # fields of a shape
+    return cell(shape(depth, 64, **more)).key  # type: ignore[arg-type]  # fields of a shape
 
 
 def known(value: float | None, low: float | None, high: float | None) -> Estimate:
@@ -117,7 +117,7 @@ WASTE = MeasuredRedundancy(
     kind="rank",
     bottleneck=("embedding",),
     ratio=0.125,
-    family=key_of(LIMITED),
+    family=LIMITED.key,
     cell=LIMITED,
     baseline_depths=(6,),
     baseline_is_limited=False,
@@ -169,22 +169,22 @@ def test_wide_attention_is_said_at_its_best_depth_alone() -> None:
 
 
 def contrast(
-    kind: str,
+    kind: Literal["cost", "side"],
     first: CellResult,
     second: CellResult,
     value: float,
     half: float,
     needed: int | None = None,
-) -> Contrast:
-    difference = CellDifference(
+) -> CellDifference:
+    return CellDifference(
+        kind=kind,
         first=first,
         second=second,
         estimate=known(value, value - half, value + half),
+        stds=value / 0.01,
         is_settled=abs(value) > half,
         seeds_needed=needed,
     )
-    found = contrast_of(kind, difference, 0.01)  # type: ignore[arg-type]
-    return replace(found, stds=value / 0.01)
 
 
 FULL = cell(shape(6, 64))
@@ -250,6 +250,7 @@ def test_what_is_said_of_networks_that_read_different_tokens() -> None:
             first=first,
             second=FULL,
             estimate=known(value, value - 0.01, value + 0.01),
+            stds=value / 0.01,
             is_settled=value > 0.02,
             seeds_needed=12,
         )

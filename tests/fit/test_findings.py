@@ -289,7 +289,7 @@ def test_networks_of_a_low_rank_scatter_and_those_of_full_ones_do_not() -> None:
     low = sorted(round(std, 3) for is_low, std in spread.values() if is_low)
     assert (low[0], low[-1]) == (0.014, 0.053)
     assert {round(std, 3) for is_low, std in spread.values() if not is_low} <= {0.006, 0.007}
-    usual = evidence_fits("levine-depth").noise[0].std
+    usual = evidence_fits("levine-depth").noise[0].usual.std
     assert usual == pytest.approx(0.007, abs=0.0005)
 
 

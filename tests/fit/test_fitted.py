@@ -40,13 +40,13 @@ def test_records_of_several_folders_come_in_one_order(tmp_path: Path) -> None:
     first = write_runs(tmp_path / "a", runs()[:1])
     second = write_runs(tmp_path / "b", runs()[1:])
     assert read_folders([first, second]) == read_folders([second, first])
-    assert set(read_folders([first, second]).records) == set(runs())
+    assert set(read_folders([first, second])[0]) == set(runs())
 
 
 def test_a_run_in_two_folders_counts_once(tmp_path: Path) -> None:
     timed = [replace(one, timing=replace(one.timing, training_seconds=9.0)) for one in runs()]
     first, second = write_runs(tmp_path / "a", runs()), write_runs(tmp_path / "b", timed)
-    assert len(read_folders([first, second]).records) == 2
+    assert len(read_folders([first, second])[0]) == 2
 
 
 def test_a_run_with_two_results_is_refused(tmp_path: Path) -> None:
@@ -58,16 +58,17 @@ def test_a_run_with_two_results_is_refused(tmp_path: Path) -> None:
 def test_a_sweep_may_name_several_data_sets(tmp_path: Path) -> None:
     folder = write_runs(tmp_path / "a", [*runs(), *runs(OTHER_DATA)])
     write_sweep(folder, data=[{"hash": DATA}, {"hash": OTHER_DATA}])
-    found = read_folders([folder])
-    assert (len(found.records), found.is_one_source) == (4, True)
+    records, is_one_source = read_folders([folder])
+    assert (len(records), is_one_source) == (4, True)
 
 
 def test_data_sets_that_no_sweep_names_are_fitted_each_on_their_own(tmp_path: Path) -> None:
     folder = write_runs(tmp_path / "a", [*runs(seeds=5), *runs(OTHER_DATA, seeds=5)])
-    found = read_folders([folder])
-    assert not found.is_one_source
-    assert found.fits().rankings == ()
-    said = conclusions(found.fits())[-1]
+    records, is_one_source = read_folders([folder])
+    assert not is_one_source
+    found = fitted(records, is_one_source)
+    assert found.rankings == ()
+    said = conclusions(found)[-1]
     assert f"data sets {DATA[:8]}, {OTHER_DATA[:8]} were fitted each on their own" in said
 
 

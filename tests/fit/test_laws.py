@@ -50,7 +50,7 @@ def test_intervals_of_a_size_law_are_those_of_brute_force() -> None:
     precisions = np.array([1 / noise.variance(cell) for cell in cells])
     scale = (above * decay * precisions).sum(-1) / (decay**2 * precisions).sum(-1)
     left = ((above - scale[..., None] * decay) ** 2 * precisions).sum(-1)
-    inside = left - left.min() <= stats.f.ppf(0.9, 1, noise.degrees)
+    inside = left - left.min() <= stats.f.ppf(0.9, 1, noise.usual.degrees)
     law = only(fits)
     scales = scale * np.exp(alphas * MIDDLE)
     for name, grid in (("E", floors), ("alpha", alphas), ("A", scales)):

@@ -28,8 +28,8 @@ def pooled(losses: list[list[float]]) -> Noise:
 
 def test_variance_is_pooled_over_cells_of_different_means_and_seeds() -> None:
     noise = pooled([[3.0, 3.2], [2.0, 2.3, 2.6], [1.0]])
-    assert noise.degrees == 3
-    assert noise.std == pytest.approx(((0.02 + 0.18) / 3) ** 0.5)
+    assert noise.usual.degrees == 3
+    assert noise.usual.std == pytest.approx(((0.02 + 0.18) / 3) ** 0.5)
 
 
 @pytest.mark.slow
@@ -47,9 +47,9 @@ def test_noisy_cells_are_pooled_apart_and_leave_the_others_alone() -> None:
     losses[5] = 3, 3.03, 2.97
     noise = pooled(losses.tolist())
     quiet = np.delete(losses, [2, 5], axis=0)
-    assert noise.std == pytest.approx(np.sqrt(quiet.var(axis=1, ddof=1).mean()))
+    assert noise.usual.std == pytest.approx(np.sqrt(quiet.var(axis=1, ddof=1).mean()))
     assert noise.noisy.std == pytest.approx(np.sqrt((0.05**2 + 0.03**2) / 2))
-    assert (noise.degrees, noise.noisy.degrees) == (12, 4)
+    assert (noise.usual.degrees, noise.noisy.degrees) == (12, 4)
 
 
 def test_t_is_that_of_the_degrees_and_of_welch_for_cells_of_both_pools() -> None:
@@ -60,7 +60,7 @@ def test_t_is_that_of_the_degrees_and_of_welch_for_cells_of_both_pools() -> None
     losses[0] = 3, 3.05, 2.95
     noise = pooled(losses.tolist())
     quiet, (noisy,) = noise.usual.cells[0], noise.noisy.cells
-    first, second = noise.std**2 / 3, noise.noisy.std**2 / 3
+    first, second = noise.usual.std**2 / 3, noise.noisy.std**2 / 3
     degrees = (first + second) ** 2 / (first**2 / 10 + second**2 / 2)
     assert noise.t(quiet, noisy) == pytest.approx(stats.t.ppf(0.95, degrees))
     assert noise.error(quiet, noisy) == pytest.approx((first + second) ** 0.5)
@@ -137,7 +137,7 @@ def test_a_cell_is_pooled_apart_below_a_probability_of_one_percent(
     noisy = [3.0, 3.0 + 0.001 * factor, 3.0 - 0.001 * factor]
     noise = pooled([quiet] * 5 + [noisy])
     assert bool(noise.noisy.cells) == is_apart
-    assert noise.degrees == (10 if is_apart else 12)
+    assert noise.usual.degrees == (10 if is_apart else 12)
 
 
 def test_few_cells_or_few_seeds_cannot_say_that_one_is_noisy() -> None:

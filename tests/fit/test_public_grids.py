@@ -2,7 +2,7 @@
 
 import pytest
 
-from archfit.fit.public_grids import SOURCES, public_networks
+from archfit.fit.atlas import SOURCES, public_networks
 
 
 def test_all_grids_are_there_and_cited() -> None:

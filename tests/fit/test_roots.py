@@ -88,16 +88,21 @@ def test_a_height_has_the_error_of_its_place() -> None:
     assert error == pytest.approx(math.hypot(LEVEL_ERROR, 0.5 * SLOPE_ERROR), rel=0.01)
 
 
+def undecided_points(difference: ResampledDifference) -> Reals:
+    points = difference.grid()
+    return points[difference.below_zero(points)[1]]
+
+
 def test_undecided_points_are_those_at_which_zero_is_inside() -> None:
     difference = straight()
     root = difference.interval_about(0.2)
-    points = difference.undecided_points()
+    points = undecided_points(difference)
     assert root.low is not None
     assert root.high is not None
     step = 2 / 64
     assert points[0] == pytest.approx(root.low, abs=step)
     assert points[-1] == pytest.approx(root.high, abs=step)
-    assert not len(line(0.2, 0.0).undecided_points())
+    assert not len(undecided_points(line(0.2, 0.0)))
 
 
 @pytest.mark.parametrize("sign", [1, -1])

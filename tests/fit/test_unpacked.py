@@ -7,7 +7,7 @@ import pytest
 
 from archfit.fit.conclusions import conclusions
 from archfit.fit.evidence import evidence_fits, read_evidence
-from archfit.fit.fitted import read_folders
+from archfit.fit.fitted import fitted, read_folders
 
 NAMES = [sweep.name for sweep in read_evidence().shipped]
 REPEATED = [sweep.name for sweep in read_evidence().shipped if sweep.is_repeated]
@@ -29,7 +29,7 @@ def test_every_sweep_has_its_folder(folders: Path) -> None:
 
 @pytest.mark.parametrize("name", REPEATED)
 def test_a_folder_is_fitted_and_says_what_the_evidence_does(folders: Path, name: str) -> None:
-    assert read_folders([folders / name]).fits() == evidence_fits(name)
+    assert fitted(*read_folders([folders / name])) == evidence_fits(name)
 
 
 @pytest.mark.parametrize("name", MIXED)
@@ -39,7 +39,7 @@ def test_without_its_sweep_each_data_set_is_fitted_on_its_own(
     for run in (folders / name).iterdir():
         if run.is_dir():
             (tmp_path / run.name).symlink_to(run)
-    fits = read_folders([tmp_path]).fits()
+    fits = fitted(*read_folders([tmp_path]))
     assert len(fits.data_hashes) == 2
     assert fits.crossings == evidence_fits(name).crossings
     assert "were fitted each on their own and not compared" in conclusions(fits)[-1]

@@ -148,7 +148,9 @@ def test_the_interval_of_a_mean_is_that_of_the_pooled_noise() -> None:
     (noise,) = fits_of(table_runs).noise
     rows = drawn_rows(figure_of(table_runs, "position-ranks"))
     found = next(row for row in rows if row.get("tables") == "positions" and "low" in row)
-    half = 1.6991 * noise.std / math.sqrt(3)  # t of 29 to 34 degrees of freedom is 1.699 to 1.691
+    half = (
+        1.6991 * noise.usual.std / math.sqrt(3)
+    )  # t of 29 to 34 degrees of freedom is 1.699 to 1.691
     assert found["high"] - found["low"] == pytest.approx(2 * half, rel=0.01)
 
 
@@ -182,9 +184,9 @@ def test_the_costs_of_input_and_output_are_those_of_the_contrasts() -> None:
     rows = drawn_rows(figure_of(table_runs, "input-and-output-rank"))
     found = values_at(rows, "inner", "cost", "low", "high")
     expected = {
-        (item.rank, *(round(end or 0, 9) for end in item.difference.estimate.row().values()))
+        (item.first.rank, *(round(end or 0, 9) for end in item.estimate.row().values()))
         for item in fits_of(table_runs).contrasts
-        if item.kind == "cost" and item.first.factorised in (("embedding",), ("head",))
+        if item.kind == "cost" and item.first.key.factorised in (("embedding",), ("head",))
     }
     assert len(expected) == 8
     assert found == expected

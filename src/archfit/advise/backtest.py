@@ -20,11 +20,10 @@ from archfit.advise.prior import OURS, TEXT, Knowledge, outlook, shipped_prior
 from archfit.advise.prior_runs import GRID_BLOCKS, LEAST_SIZE, schedule_groups, tokens_at
 from archfit.advise.prior_runs import grid_settings as schedules_of
 from archfit.advise.surface import USUAL_TOKENS, joined
-from archfit.fit.atlas import HELD_BACK, Atlas, Series, read_atlas
+from archfit.fit.atlas import HELD_BACK, SOURCES, Atlas, PublicNetwork, Series, read_atlas, size_of
 from archfit.fit.best_depth import DepthCurve, DepthPoint, depth_curves
 from archfit.fit.curves import RESAMPLES, generator
 from archfit.fit.noise import TAIL
-from archfit.fit.public_grids import SOURCES, PublicNetwork
 from archfit.spec import lazy_numpy as np
 from archfit.spec.architecture import BlockFamily
 from archfit.spec.estimate import UNKNOWN, Estimate
@@ -154,11 +153,13 @@ def atlas_settings(atlas: Atlas) -> tuple[Setting, ...]:
     family = {kind.name: kind.family for kind in atlas.kinds}
     trained: dict[Series, list[LadderRun]] = defaultdict(list)
     vocabs, found = dict[Series, int](), list[Setting]()
-    for series, size, point, seed, vocab in atlas.points():
-        if series.is_usual:
-            (bits,), shape = point.losses, {"depth": point.depth, "params": point.params}
-            trained[series].append(LadderRun(size=size, **shape, seed=seed, bits=bits))
-            vocabs[series] = vocab
+    for run in atlas.runs:
+        series, shape = Series.of(run), run.spec.architecture
+        if series.is_usual and run.record.status == "finished":
+            bits = run.record.evaluations[-1].heldout_bits_per_byte
+            more = {"depth": shape.depth, "params": shape.params, "seed": run.spec.seed}
+            trained[series].append(LadderRun(size=size_of(run.spec), bits=bits, **more))
+            vocabs[series] = shape.input.vocab
     for series, runs in trained.items():
         is_usual = series.tokens_a_parameter == USUAL_TOKENS
         halves = [_curves(series, (r for r in runs if r.seed % 2 == half)) for half in (0, 1)]

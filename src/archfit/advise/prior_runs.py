@@ -8,9 +8,8 @@ from typing import TypeAlias
 
 from archfit.advise.law import ideal_shape
 from archfit.advise.surface import USUAL_TOKENS, Observed, of_sizes, short
-from archfit.fit.atlas import Atlas, Series
+from archfit.fit.atlas import Atlas, PublicNetwork, Series, public_networks
 from archfit.fit.best_depth import DepthCurve
-from archfit.fit.public_grids import PublicNetwork, public_networks
 from archfit.spec import lazy_numpy as np
 from archfit.spec.architecture import BlockFamily
 

@@ -7,7 +7,7 @@ from archfit import answers
 from archfit.advise.backtest import ALL_GRIDS
 from archfit.cli.shared import MANNER, show, with_words
 from archfit.fit.atlas import Atlas, read_atlas, with_own
-from archfit.fit.fitted import read_folders
+from archfit.fit.fitted import fitted, read_folders
 from archfit.report.atlas_document import atlas_document
 from archfit.report.document import Document
 from archfit.report.fit_document import Origin, fit_document, page_document, sweep_report
@@ -34,7 +34,7 @@ def fit(folders: list[Path] | None = None, evidence: bool = False, atlas: bool =
 
         document = evidence_document(read_evidence(), all_findings(), rows=MANNER.get().as_json)
     else:
-        document = fit_document(read_folders(folders or []).fits())
+        document = fit_document(fitted(*read_folders(folders or [])))
     return show(document)
 
 
@@ -43,7 +43,7 @@ def _atlas(folders: Sequence[Path]) -> Atlas:
     name."""
     atlas = read_atlas()
     for folder in folders:
-        records, origin = read_folders([folder]).records, _origin(folder)
+        (records, _), origin = read_folders([folder]), _origin(folder)
         atlas = with_own(atlas, origin.kind or folder.resolve().name, records, origin.labels)
     refuse_if(not atlas.runs, "fit-no-atlas")
     return atlas
@@ -68,8 +68,9 @@ def _report(folders: list[Path], out: Path) -> Document:
 
         advice, stored = read_advice(advices[0])
         return advice_document(advice, command=stored.command)
-    runs, origins = read_folders(folders), [_origin(folder) for folder in folders]
-    return sweep_report(runs.fits(), runs.records, origins, out.name, version_line())
+    records, is_one_source = read_folders(folders)
+    fits, origins = fitted(records, is_one_source), [_origin(folder) for folder in folders]
+    return sweep_report(fits, records, origins, out.name, version_line())
 
 
 def _origin(folder: Path) -> Origin:

@@ -235,13 +235,13 @@ def _train(
 def _show_outcome(cells: CellQueue, opened: Sweep, out: Path) -> None:
     """Say how the sweep ended and what its records say so far, and rebuild results.csv."""
     from archfit.fit.conclusions import conclusions
-    from archfit.fit.fitted import read_folders
+    from archfit.fit.fitted import fitted, read_folders
 
     if cells.failed and not MANNER.get().is_silent:  # first: a full disk has no room for the table
         say(f"{NAME}: {counted(len(cells.failed), 'run')} failed")
     results = str(write_results(out, opened))
     try:
-        said = conclusions(read_folders([out]).fits())
+        said = conclusions(fitted(*read_folders([out])))
     except ValueError as problem:  # too few records are no failure of the sweep
         said = (f"No conclusion yet: {problem}.",)
     show(outcome_document(cells, opened, folder=str(out), results=results, conclusions=said))

@@ -3,24 +3,28 @@
 Records ship in resources/atlas (docs/atlas/pack.py puts them there), kinds are described in
 kinds.toml. A series is what may be compared: one kind and vocabulary, one block, context, rank and
 number of tokens a parameter; in it every size has its depths.
+
+Beside them stand other people's grids of depth and width, for back-tests: facts from public
+repositories (MIT).
 """
 
+import csv
+import lzma
 import math
 import re
-import tomllib
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from archfit.fit.best_depth import DepthCurve, DepthPoint, depth_curves
+from archfit.fit.cells import grouped
 from archfit.fit.foretelling import Foretold, KindCurves, foretold, shipped_fingerprints
 from archfit.spec import RunRecord, RunSpec
 from archfit.spec.architecture import BlockFamily
-from archfit.spec.errors import InvalidValue
+from archfit.spec.errors import refuse_if
 from archfit.spec.files import packed_file, packed_lines
-from archfit.spec.frames import frame_of
+from archfit.spec.packed import packed_table
 
 RECORDS, KINDS = "atlas/records.jsonl.xz", "atlas/kinds.toml"
 HELD_BACK = "atlas/held_back.jsonl.xz"  # kinds that no rate, form or prior has seen
@@ -28,6 +32,12 @@ OWN = "own"  # the family of kinds that users add
 KIND_NAME = re.compile(r"\w[\w .-]{0,60}")
 DOUBLINGS = 1_000_000  # sizes are this times powers of 2, about: 60k and 125k, not 62.5k
 ROUND = {62_500: 60_000, 31_250: 30_000, 15_625: 15_000}
+GRIDS = "atlas/public_grids.csv.xz"
+SOURCES = {
+    "gemstones": "McLeish et al. 2025, Gemstones; github.com/mcleish7/gemstone-scaling-laws (MIT)",
+    "gadre": "Gadre et al. 2024, tuning grid; github.com/mlfoundations/scaling (MIT)",
+    "archai": "LiteTransformerSearch 2022; github.com/microsoft/archai, neurips-lts (MIT)",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,24 +63,6 @@ class AtlasRun:
     def spec(self) -> RunSpec:
         """What was trained."""
         return self.record.spec
-
-    def row(self) -> dict[str, object]:
-        """Its network, training and loss, in plain values."""
-        shape, recipe, record = self.spec.architecture, self.spec.recipe, self.record
-        names = ("depth", "width", "heads", "block", "context", "embedding_rank", "params")
-        last = record.evaluations[-1] if record.status == "finished" else None
-        return {
-            "vocabulary": self.vocabulary,
-            "size": size_of(self.spec),
-            **{name: getattr(shape, name) for name in names},
-            "vocab": shape.input.vocab,
-            "tokens": self.spec.training_tokens,
-            "steps": recipe.steps,
-            "learning_rate": recipe.peak_learning_rate,
-            "seed": self.spec.seed,
-            "status": record.status,
-            "bits": last and last.heldout_bits_per_byte,
-        }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -130,41 +122,21 @@ class Atlas:
 
     def __repr__(self) -> str:
         kinds = len({run.kind for run in self.runs})
-        return f"Atlas({len(self.runs):,} runs on {kinds} kinds of data; to_frame() has them)"
-
-    def rows(self) -> list[dict[str, object]]:
-        """A run a row, with its loss."""
-        family = {kind.name: kind.family for kind in self.kinds}
-        return [{"kind": run.kind, "family": family[run.kind], **run.row()} for run in self.runs]
-
-    def to_dict(self) -> dict[str, object]:
-        """What `archfit fit --atlas --json` says of the curves."""
-        return atlas_json(self, self.curves())
-
-    def to_frame(self) -> Any:
-        """The rows as a DataFrame, of pandas or else of polars."""
-        return frame_of(self.rows())
+        return f"Atlas({len(self.runs):,} runs on {kinds} kinds of data)"
 
     def curves(self) -> dict[Series, tuple[DepthCurve, ...]]:
         """The curve of each size in each series."""
-        cells: dict[Series, dict[int, dict[RunSpec, list[RunRecord]]]]
-        cells = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
-        for run in self.runs:
-            if run.record.status == "finished":
-                cell = replace(run.spec, seed=0)
-                cells[Series.of(run)][size_of(run.spec)][cell].append(run.record)
-        found = {}
-        for series in sorted(cells, key=repr):
-            sizes = {size: _tuned(own) for size, own in cells[series].items()}
+        finished = [run for run in self.runs if run.record.status == "finished"]
+        by_series, found = grouped(finished, Series.of), {}
+        for series in sorted(by_series, key=repr):
+            sizes = {}
+            for size, own in grouped(by_series[series], lambda run: size_of(run.spec)).items():
+                cells = grouped(own, lambda run: replace(run.spec, seed=0)).values()
+                # Of a depth at several rates, or in several batches, the best counts.
+                points = sorted(map(_point, cells), key=lambda point: -point.mean)
+                sizes[size] = list({point.depth: point for point in points}.values())
             found[series] = depth_curves(repr(series), sizes)
         return found
-
-    def points(self) -> Iterator[tuple[Series, int, DepthPoint, int, int]]:
-        """Every finished run alone: its series, size, loss, seed and vocabulary."""
-        for run in self.runs:
-            if run.record.status == "finished":
-                point, vocab = _point(run.spec, [run.record]), run.spec.architecture.input.vocab
-                yield Series.of(run), size_of(run.spec), point, run.spec.seed, vocab
 
     def features(self, series: Series) -> dict[str, float] | None:
         """What the data of a series are like, where that was counted."""
@@ -197,46 +169,11 @@ def foretold_by_fingerprints(
     return foretold(kinds)
 
 
-def _tuned(cells: Mapping[RunSpec, list[RunRecord]]) -> list[DepthPoint]:
-    """One network a depth: where some differ in their rate or batch, the best."""
-    points = sorted(map(_point, cells, cells.values()), key=lambda point: -point.mean)
-    return list({point.depth: point for point in points}.values())
-
-
-def _point(spec: RunSpec, records: Iterable[RunRecord]) -> DepthPoint:
-    losses = tuple(record.evaluations[-1].heldout_bits_per_byte for record in records)
-    shape = spec.architecture
+def _point(runs: Sequence[AtlasRun]) -> DepthPoint:
+    """The network of these runs, which differ in their seed."""
+    shape = runs[0].spec.architecture
+    losses = tuple(run.record.evaluations[-1].heldout_bits_per_byte for run in runs)
     return DepthPoint(depth=shape.depth, params=shape.params, losses=losses)
-
-
-def atlas_json(atlas: Atlas, curves: CurvesOfSeries) -> dict[str, object]:
-    """Everything that the runs say, kind by kind."""
-    found: dict[str, list[dict[str, object]]] = {kind.name: [] for kind in atlas.kinds}
-    for series, own in curves.items():
-        sizes = [
-            {
-                "params": curve.size,
-                "best_depth": curve.best.row(),
-                "is_inside": curve.is_inside,
-                "bits": curve.least,
-                "std_of_seeds": curve.noise,
-                "explained": curve.explained,
-                "depths": [
-                    {"depth": p.depth, "params": p.params, "bits": p.mean, "seeds": len(p.losses)}
-                    for p in curve.points
-                ],
-                "failed": [point.depth for point in curve.failed],
-            }
-            for curve in own
-        ]
-        facts = asdict(series)
-        found[facts.pop("kind")].append(facts | {"sizes": sizes})
-    runs = Counter(run.kind for run in atlas.runs)
-    kinds = [
-        {**asdict(kind), "runs": runs[kind.name], "series": found[kind.name]}
-        for kind in atlas.kinds
-    ]
-    return {"runs": len(atlas.runs), "kinds": kinds}
 
 
 def with_own(
@@ -254,19 +191,11 @@ def with_own(
     if len(kinds) == 1 and hashes <= known.keys():
         (name,) = kinds
         labels = {each: known[each][1] for each in hashes}
-    elif KIND_NAME.fullmatch(name) and kinds:
-        raise ValueError(
-            f"runs of {name} are on data of the atlas and on others; give each a folder of its own"
-        )
-    elif family == OWN:
-        raise ValueError(f"two folders are called {name}; rename one of them")
-    elif family:
-        raise ValueError(
-            f"{name} is a kind of the atlas, and these runs were trained on other data; "
-            "rename the folder, or give the sweep another --kind"
-        )
     else:
         check_kind_name(name)
+        refuse_if(bool(kinds), "kind-of-both", name=name)
+        refuse_if(family == OWN, "kind-twice", name=name)
+        refuse_if(bool(family), "kind-of-the-atlas", name=name)
     runs = {(run.kind, run.spec): run for run in atlas.runs}
     for record in records:
         label = labels.get(record.spec.data_hash, "as given")
@@ -278,16 +207,41 @@ def with_own(
 
 def check_kind_name(name: str) -> None:
     """Refuse a name that would be no name of a file, which figures are."""
-    if not KIND_NAME.fullmatch(name):
-        rule = "is no name of a kind"
-        raise InvalidValue("kind", name, rule, "use letters, digits, spaces, dots and dashes")
+    refuse_if(not KIND_NAME.fullmatch(name), "kind-name", name)
 
 
 @cache
 def read_atlas(records: str = RECORDS) -> Atlas:
     """What ships with this version, or the kinds that were held back of it."""
-    table = tomllib.loads(packed_file(KINDS).read_text(encoding="utf-8"))
     runs = tuple(packed_lines(AtlasRun, records))
     there = {run.kind for run in runs}
-    kinds = (AtlasKind(name=name, **facts) for name, facts in table.items() if name in there)
+    kinds = (
+        AtlasKind(name=name, **facts)
+        for name, facts in packed_table(KINDS).items()
+        if name in there
+    )
     return Atlas(kinds=tuple(kinds), runs=runs)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PublicNetwork:
+    """A network that somebody trained."""
+
+    grid: str  # a key of SOURCES
+    setting: str  # what it may be compared within: a schedule, a tuning, a search
+    depth: int
+    width: int
+    params: int
+    tokens: int  # 0: not said
+    loss: float  # held-out nats per token
+
+
+@cache
+def public_networks() -> tuple[PublicNetwork, ...]:
+    """All of them."""
+    text = lzma.decompress(packed_file(GRIDS).read_bytes()).decode()
+    kinds = PublicNetwork.__annotations__
+    return tuple(
+        PublicNetwork(**{name: kinds[name](word) for name, word in row.items()})
+        for row in csv.DictReader(text.splitlines())
+    )

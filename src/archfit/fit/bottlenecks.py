@@ -6,14 +6,13 @@ N* is where the baseline's curve passes the bottlenecked cell's loss.
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from statistics import fmean
 from typing import Literal
 
-from archfit.fit.cells import RATIO_STEP, CellResult, FamilyKey, WidthFamily
+from archfit.fit.cells import RATIO_STEP, CellResult, FamilyKey, WidthFamily, grouped
 from archfit.fit.curves import RESAMPLES, Curve, Reals, ResampledDifference, generator, scales
 from archfit.fit.noise import Noise
 from archfit.spec import Architecture
@@ -55,40 +54,37 @@ def redundancies(
         key = family.key
         if key.factorised:
             same = [curve for curve in curves if curve.family.key == key.with_full_tables]
-            found += _of_family("rank", family, same, noise)
+            found += _of_family(family, key.factorised, same, noise)
         if key.attention_step:  # curves of any depth, with heads as wide as the stream
             plain = replace(key, attention_step=0).any_depth
             # The feed-forward layer is the same, or shrinks with the heads, as units do in T5.
             fewer = round(key.feed_forward_multiple / math.exp(key.attention_step * RATIO_STEP))
             usual = plain, replace(plain, feed_forward_multiple=fewer)
             same = [curve for curve in curves if curve.family.key.any_depth in usual]
-            found += _of_family("attention", family, same, noise)
+            found += _of_family(family, (), same, noise)
     order = attrgetter("kind", "bottleneck", "family.depth", "ratio", "cell.size")
     return tuple(sorted(_with_best_depths(found), key=order))
 
 
 def _of_family(
-    kind: Literal["rank", "attention"],
-    family: WidthFamily,
-    baselines: Sequence[Curve],
-    noise: Noise,
+    family: WidthFamily, tables: tuple[str, ...], baselines: Sequence[Curve], noise: Noise
 ) -> list[MeasuredRedundancy]:
+    """What these tables cost each cell of a family; without any, what wide attention does."""
     if not baselines:
         return []
-    tables = family.key.factorised if kind == "rank" else ("attention",)
     baseline_cells = [cell for curve in baselines for cell in curve.family.cells]
     shapes = [cell.architecture for cell in baseline_cells]
 
     def ratio(shape: Architecture) -> float:
-        if kind == "attention":
+        if not tables:
             return shape.attention_ratio
         inner: int = getattr(shape, tables[0]).inner
         return min(inner, shape.width) / shape.width
 
     return [
         MeasuredRedundancy(
-            kind=kind,
-            bottleneck=tables,
+            kind="rank" if tables else "attention",
+            bottleneck=tables or ("attention",),
             ratio=ratio(cell.architecture),
             family=family.key,
             cell=cell,
@@ -151,12 +147,10 @@ def _share(cell: CellResult, difference: ResampledDifference) -> Estimate:
 
 def _with_best_depths(found: Sequence[MeasuredRedundancy]) -> Iterator[MeasuredRedundancy]:
     """The same, where attention ratios know which depth serves them best."""
-    shares: dict[FamilyKey, list[float]] = defaultdict(list)
-    for item in found:
-        if item.kind == "attention" and item.estimate.value is not None:
-            shares[item.family].append(item.estimate.value)
+    known = (item for item in found if item.kind == "attention" and item.outcome == "value")
+    shares = grouped(known, lambda item: item.family)
     best: dict[FamilyKey, FamilyKey] = {}
-    for family in sorted(shares, key=lambda family: fmean(shares[family])):
+    for family in sorted(shares, key=lambda f: fmean(i.estimate.value or 0 for i in shares[f])):
         best.setdefault(family.any_depth, family)
     for item in found:
         chosen = best.get(item.family.any_depth, item.family)

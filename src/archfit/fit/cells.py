@@ -1,16 +1,16 @@
 """Cells (runs that differ only in their seed) and families (cells that differ only in width)."""
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import TypeVar
 
-from archfit.spec import Architecture, Factorised, Full, Recipe, RunRecord, RunSpec, parts
+from archfit.spec import Architecture, Factorised, Full, Recipe, RunRecord, parts
 from archfit.spec.architecture import BlockFamily, Objective, gated_units
 
 Item = TypeVar("Item")
+Key = TypeVar("Key")
 
 RATIO_STEP = math.log(2) / 14  # 5 %: widths that heads do not divide miss their ratio by a little
 TABLES = ("embedding", "positions", "head")
@@ -65,6 +65,26 @@ class CellResult(Repeated):
         return math.log(self.size)
 
     @property
+    def key(self) -> "FamilyKey":
+        """The family that it belongs to."""
+        shape = self.architecture
+        same = ("depth", "attention", "context", "input", *TABLES, "block", "qk_norm", "objective")
+        return FamilyKey(
+            data_hash=self.data_hash,
+            recipe=without_rate(self.recipe),
+            attention_step=round(math.log(shape.attention_ratio) / RATIO_STEP),
+            feed_forward_multiple=multiple_of(shape),
+            heads_a_key=shape.heads // shape.key_value_heads,
+            **{name: getattr(shape, name) for name in same},
+        )
+
+    @property
+    def rank(self) -> int:
+        """The least inner size of its factorised tables; 0 where all are full."""
+        tables = (getattr(self.architecture, name) for name in TABLES)
+        return min((each.inner for each in tables if isinstance(each, Factorised)), default=0)
+
+    @property
     def text(self) -> str:
         """What seeds the resamples of this cell: the text that 0.1 had for it, so that they stay
         what they were."""
@@ -93,13 +113,11 @@ def without_rate(recipe: Recipe) -> Recipe:
 
 def cells_of(records: Iterable[RunRecord]) -> tuple[CellResult, ...]:
     """The cells of all finished runs, in an order that does not depend on the records' order."""
-    runs: dict[RunSpec, dict[int, RunRecord]] = defaultdict(dict)
-    for record in records:
-        if record.status == "finished":
-            runs[replace(record.spec, seed=0)][record.spec.seed] = record
+    finished = {record.spec: record for record in records if record.status == "finished"}
+    runs = grouped(finished.values(), lambda record: replace(record.spec, seed=0))
     found = []
-    for spec, by_seed in sorted(runs.items(), key=lambda item: item[0].hash):
-        last = [by_seed[seed].evaluations[-1] for seed in sorted(by_seed)]
+    for spec, own in sorted(runs.items(), key=lambda item: item[0].hash):
+        last = [run.evaluations[-1] for run in sorted(own, key=lambda run: run.spec.seed)]
         found.append(
             CellResult(
                 architecture=spec.architecture,
@@ -114,9 +132,7 @@ def cells_of(records: Iterable[RunRecord]) -> tuple[CellResult, ...]:
 
 def tuned(cells: Iterable[CellResult]) -> tuple[tuple[CellResult, ...], tuple[Tuning, ...]]:
     """One cell for each shape, that of the best learning rate, and where there was a choice."""
-    shapes: dict[object, list[CellResult]] = defaultdict(list)
-    for cell in cells:
-        shapes[cell.architecture, cell.data_hash, without_rate(cell.recipe)].append(cell)
+    shapes = grouped(cells, lambda c: (c.architecture, c.data_hash, without_rate(c.recipe)))
     best = tuple(min(choice, key=lambda cell: cell.mean) for choice in shapes.values())
     tunings = tuple(
         Tuning(
@@ -215,20 +231,6 @@ class WidthFamily:
         return math.exp(log_size / 2 + math.fsum(logs) / len(logs))
 
 
-def key_of(cell: CellResult) -> FamilyKey:
-    """The family that a cell belongs to."""
-    shape = cell.architecture
-    same = ("depth", "attention", "context", "input", *TABLES, "block", "qk_norm", "objective")
-    return FamilyKey(
-        data_hash=cell.data_hash,
-        recipe=without_rate(cell.recipe),
-        attention_step=round(math.log(shape.attention_ratio) / RATIO_STEP),
-        feed_forward_multiple=multiple_of(shape),
-        heads_a_key=shape.heads // shape.key_value_heads,
-        **{name: getattr(shape, name) for name in same},
-    )
-
-
 def multiple_of(shape: Architecture) -> float:
     """Hidden units over the width: a whole number where they are near one, else to 5 %.
 
@@ -245,14 +247,19 @@ def multiple_of(shape: Architecture) -> float:
 
 def families_of(cells: Iterable[CellResult]) -> tuple[WidthFamily, ...]:
     """All families, shallow ones first."""
-    members: dict[FamilyKey, list[CellResult]] = defaultdict(list)
-    for cell in cells:
-        members[key_of(cell)].append(cell)
     found = [
         WidthFamily(key=key, cells=tuple(sorted(cells, key=lambda cell: (cell.size, cell.mean))))
-        for key, cells in members.items()
+        for key, cells in grouped(cells, lambda cell: cell.key).items()
     ]
     return tuple(sorted(found, key=lambda family: (family.key.depth, repr(family.key))))
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Items of one key together, in the order in which the keys come first."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def of_one_size(

@@ -7,14 +7,14 @@ once, so a patch starts with a handicap that more depth or a larger vocabulary d
 """
 
 import itertools
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Literal, TypeAlias
 
-from archfit.fit.cells import CellResult, FamilyKey, key_of, of_one_size, without_rate
+from archfit.fit.cells import CellResult, grouped, of_one_size, without_rate
 from archfit.fit.noise import TAIL, Noise, noise_among, seeds_needed, tail_of_best
-from archfit.spec import Architecture, Factorised, Full, Rotary
+from archfit.spec import Architecture, Full, Rotary
 from archfit.spec.estimate import Estimate
 
 Names: TypeAlias = tuple[str, ...]
@@ -23,11 +23,17 @@ TOLERANCE = 0.06  # of all parameters, by which sizes that were matched may diff
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CellDifference:
-    """The loss of one cell less that of another."""
+    """The loss of one cell less that of another.
 
+    A contrast is that of a cell with factorised tables and one whose tables differ, everything else
+    the same: one without limit, of which it is the cost, or one with a limit on another side.
+    """
+
+    kind: Literal["cost", "side", "size"] = "size"  # of a contrast; or of networks of equal size
     first: CellResult
     second: CellResult
     estimate: Estimate  # nats per token of contrasts; bits per byte otherwise
+    stds: float  # the difference in standard deviations of one run, as the papers say it
     is_settled: bool  # the two are told apart, as strictly as their number demands
     seeds_needed: int | None  # to settle it; None where it is settled, or above 1000
 
@@ -35,19 +41,6 @@ class CellDifference:
     def seeds(self) -> int:
         """Those of the cell that has fewer."""
         return min(self.first.seeds, self.second.seeds)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Contrast:
-    """A cell with factorised tables against one whose tables differ, everything else the same."""
-
-    kind: Literal["cost", "side"]  # against tables without limit; or another table that has it
-    first: FamilyKey  # of the cell that is limited
-    second: FamilyKey  # of the cell that it is compared with
-    width: int  # of both
-    rank: int  # the least inner size of the first's factorised tables; a control's is no limit
-    difference: CellDifference
-    stds: float  # the difference in standard deviations of one run, as the papers say it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,24 +56,25 @@ class Ranking:
         return self.results[0].first
 
 
-def contrasts(cells: Iterable[CellResult], noise: Noise) -> tuple[Contrast, ...]:
+def contrasts(cells: Iterable[CellResult], noise: Noise) -> tuple[CellDifference, ...]:
     """Every cell with factorised tables against full ones, and against the other side's."""
     by_shape = {cell.architecture: cell for cell in cells}
     controls = _controls(by_shape.values())
     found = []
     for shape, cell in by_shape.items():
-        names = key_of(cell).factorised
+        names = cell.key.factorised
         full = with_full(shape, names)
         unlimited = by_shape.get(full, controls.get((full, names)))
         if unlimited is not None and unlimited is not cell:
-            found.append(contrast("cost", difference_of(cell, unlimited, noise), noise.std))
+            found.append(replace(difference_of(cell, unlimited, noise), kind="cost"))
         if names == ("embedding",):  # the other tables with the rank that the embedding has
             others = [replace(full, head=shape.embedding)]
             if not isinstance(shape.positions, Rotary):
                 others.append(replace(full, positions=shape.embedding))
             sides = [difference_of(cell, by_shape[o], noise) for o in others if o in by_shape]
-            found += [contrast("side", side, noise.std) for side in sides]
-    return tuple(sorted(found, key=lambda c: (c.kind, c.first.factorised, c.width, c.rank)))
+            found += [replace(side, kind="side") for side in sides]
+    order = attrgetter("kind", "first.key.factorised", "first.architecture.width", "first.rank")
+    return tuple(sorted(found, key=order))
 
 
 def with_full(shape: Architecture, names: Iterable[str]) -> Architecture:
@@ -94,31 +88,11 @@ def _controls(cells: Iterable[CellResult]) -> dict[tuple[Architecture, Names], C
     It stands in where full tables were not trained; of several, that of the least inner size.
     """
     found: dict[tuple[Architecture, Names], CellResult] = {}
-    for cell in sorted(cells, key=rank_of):
-        names = key_of(cell).factorised
-        if names and rank_of(cell) >= cell.architecture.width:
+    for cell in sorted(cells, key=attrgetter("rank")):
+        names = cell.key.factorised
+        if names and cell.rank >= cell.architecture.width:
             found.setdefault((with_full(cell.architecture, names), names), cell)
     return found
-
-
-def rank_of(cell: CellResult) -> int:
-    """The least inner size of its factorised tables; 0 where all are full."""
-    tables = (getattr(cell.architecture, name) for name in key_of(cell).factorised)
-    return min((table.inner for table in tables if isinstance(table, Factorised)), default=0)
-
-
-def contrast(kind: Literal["cost", "side"], difference: CellDifference, std: float) -> Contrast:
-    """The contrast of two cells whose runs have this standard deviation."""
-    first, second = difference.first, difference.second
-    return Contrast(
-        kind=kind,
-        first=key_of(first),
-        second=key_of(second),
-        width=first.architecture.width,
-        rank=rank_of(first),
-        difference=difference,
-        stds=(first.mean - second.mean) / std,
-    )
 
 
 def difference_of(
@@ -138,33 +112,37 @@ def difference_of(
         first=first,
         second=second,
         estimate=Estimate(value=value, low=value - half, high=value + half),
+        stds=value / noise.usual.std,
         is_settled=is_settled,
         seeds_needed=None if is_settled else needed,
     )
 
 
 def differences(
-    reference: CellResult, others: Sequence[CellResult], *, pooled: Sequence[CellResult], among: int
-) -> tuple[CellDifference, ...]:
+    reference: CellResult,
+    others: Mapping[str, CellResult],
+    *,
+    pooled: Iterable[CellResult],
+    among: int,
+) -> dict[str, CellDifference]:
     """Bits per byte of each of the others less the reference's, whatever they read.
 
     The intervals hold together at 90 %: Bonferroni over `among` comparisons, more than are made
     here if the reference was itself chosen for its loss. The noise is that of the cells `pooled`.
     """
     noise, tail, against = noise_among([*map(in_bits, pooled)]), TAIL / among, in_bits(reference)
-    found = (
-        difference_of(c, against, noise, tail=tail, interval_tail=tail)
-        for c in map(in_bits, others)
-    )
-    return tuple(found)
+    return {
+        name: difference_of(in_bits(cell), against, noise, tail=tail, interval_tail=tail)
+        for name, cell in others.items()
+    }
 
 
 def rankings(cells: Iterable[CellResult]) -> tuple[Ranking, ...]:
     """Every set of networks of equal size that differ in what they read."""
-    groups: dict[object, list[CellResult]] = defaultdict(list)
-    for cell in sorted(cells, key=lambda cell: (cell.architecture.params, repr(cell))):
-        shape = cell.architecture
-        groups[without_rate(cell.recipe), shape.context, shape.objective].append(cell)
+    order = sorted(cells, key=lambda cell: (cell.architecture.params, repr(cell)))
+    groups = grouped(
+        order, lambda c: (without_rate(c.recipe), c.architecture.context, c.architecture.objective)
+    )
     sizes = (of_one_size(g, lambda c: c.architecture.params, TOLERANCE) for g in groups.values())
     found = []
     for matched in itertools.chain.from_iterable(sizes):
@@ -175,7 +153,7 @@ def rankings(cells: Iterable[CellResult]) -> tuple[Ranking, ...]:
             # Worse than the best is what is so although that is the best of several by luck, too.
             tail = tail_of_best(len(ranked))
             against = (difference_of(cell, best, noise, tail=tail) for cell in ranked)
-            found.append(Ranking(results=tuple(against), degrees=noise.degrees))
+            found.append(Ranking(results=tuple(against), degrees=noise.usual.degrees))
     return tuple(sorted(found, key=lambda ranking: ranking.best.architecture.params))
 
 

@@ -1,21 +1,18 @@
 """What was found, in sentences; their words are in `resources/fit_sentences.toml`."""
 
 import math
-import tomllib
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 from typing import Any
 
 from archfit.fit.bottlenecks import MeasuredRedundancy
-from archfit.fit.cells import CellResult, FamilyKey, key_of
-from archfit.fit.comparisons import CellDifference, Contrast, Ranking
+from archfit.fit.cells import CellResult, FamilyKey, grouped
+from archfit.fit.comparisons import CellDifference, Ranking
 from archfit.fit.depths import BestDepth, Crossing
 from archfit.fit.fitted import Fits
 from archfit.fit.laws import Law
 from archfit.fit.noise import LEAST_DEGREES, Noise
 from archfit.spec.estimate import Estimate
-from archfit.spec.files import packed_file
+from archfit.spec.packed import packed_table
 
 SENTENCES = "fit_sentences.toml"
 WITHIN = 2.0  # standard deviations of one run, by which the papers call two losses the same
@@ -29,7 +26,9 @@ def conclusions(fits: Fits) -> tuple[str, ...]:
 def subjects(fits: Fits) -> dict[str, tuple[str, ...]]:
     """The same by subject, what the papers ask for first; empty subjects are left out."""
     several = len(fits.data_hashes) > 1
-    sides = [item for item in fits.contrasts if item.kind == "side" and item.rank < item.width]
+    costs = [item for item in fits.contrasts if item.kind == "cost"]
+    sides = (item for item in fits.contrasts if item.kind == "side")
+    limited = (item for item in sides if item.first.rank < item.first.architecture.width)
     spreads = [f"{_named(c)} {c.std:.2e} ({_counted(c.seeds)})" for c in fits.repeated]
     groups: dict[str, Iterable[str]] = {
         "Depth against size": (
@@ -39,7 +38,7 @@ def subjects(fits: Fits) -> dict[str, tuple[str, ...]]:
         "What a bottleneck wastes": (
             _redundancy(item) for item in fits.redundancy if item.is_best_depth
         ),
-        "What a low rank costs": (*_costs(fits.contrasts), *map(_side, sides), *_positions(fits)),
+        "What a low rank costs": (*_costs(costs), *map(_side, limited), *_positions(costs)),
         "Best depth": _best_depths(fits.best_depth, several),
         "Vocabularies and patches": map(_ranking, fits.rankings),
         "Size laws": (_law(item) for item in fits.laws if item.kind == "size"),
@@ -62,20 +61,16 @@ def short_size(size: float) -> str:
     return f"{size:.0f}"
 
 
-@cache
-def _sentences() -> dict[str, str]:
-    return tomllib.loads(packed_file(SENTENCES).read_text(encoding="utf-8"))
-
-
 def _say(sentence: str, item: Any = None, **words: object) -> str:
     """The sentence of this name; `words` fill its braces, and may be more than it needs.
 
     Of an item also its seeds are said, and how many would settle what is undecided.
     """
+    sentences: dict[str, str] = packed_table(SENTENCES)
     seeds, needed = getattr(item, "seeds", 0), getattr(item, "seeds_needed", None)
-    settle = _sentences()["settle-never" if needed is None else "settle"]
+    settle = sentences["settle-never" if needed is None else "settle"]
     words |= {"settle": settle.format(needed=max(needed or 0, seeds + 1))}
-    return _sentences()[sentence].format(**{"item": item, "seeds": _counted(seeds), **words})
+    return sentences[sentence].format(**{"item": item, "seeds": _counted(seeds), **words})
 
 
 def _counted(count: int, noun: str = "seed") -> str:
@@ -131,27 +126,24 @@ def _redundancy(item: MeasuredRedundancy) -> str:
     return _say("redundancy", item, what=what, found=found, flag=flag)
 
 
-def _side(item: Contrast) -> str:
+def _side(item: CellDifference) -> str:
     """On which of two tables the same rank hurts more."""
-    first, second = item.first.factorised[0], item.second.factorised[0]
-    tables = (first, second) if item.difference.estimate.is_above(0) else (second, first)
+    first, second = item.first.key.factorised[0], item.second.key.factorised[0]
+    tables = (first, second) if item.estimate.is_above(0) else (second, first)
     words = {"first": first, "second": second, "worse": tables[0], "better": tables[1]}
-    words |= {"numbers": _say("nats", item.difference), "where": _say("side-where", item)}
-    return _say(
-        "side" if item.difference.is_settled else "undecided-side", item.difference, **words
-    )
+    words |= {"numbers": _say("nats", item), "where": _say("side-where", item)}
+    return _say("side" if item.is_settled else "undecided-side", item, **words)
 
 
-def _costs(contrasts: Iterable[Contrast]) -> Iterable[str]:
+def _costs(costs: Iterable[CellDifference]) -> Iterable[str]:
     """What each limited table costs against full ones, the tightest limit first."""
-    shapes: dict[tuple[FamilyKey, int, tuple[str, ...]], list[Contrast]] = defaultdict(list)
-    for item in contrasts:
-        if item.kind == "cost":
-            shapes[item.second, item.width, item.first.factorised].append(item)
+    shapes = grouped(
+        costs, lambda c: (c.second.key, c.second.architecture.width, c.first.key.factorised)
+    )
     for (key, width, tables), items in shapes.items():
-        costs = "; ".join(_say("cost", item) for item in items)
-        fewest = min((item.difference for item in items), key=lambda item: item.seeds)
-        words = {"tables": " and ".join(tables), "unlimited": _unlimited(key), "costs": costs}
+        told = "; ".join(_say("cost", item) for item in items)
+        fewest = min(items, key=lambda item: item.seeds)
+        words = {"tables": " and ".join(tables), "unlimited": _unlimited(key), "costs": told}
         yield _say("costs", fewest, depth=key.depth, width=width, **words)
 
 
@@ -160,15 +152,15 @@ def _unlimited(key: FamilyKey) -> str:
     return "factorised but unlimited" if key.factorised else "full"
 
 
-def _positions(fits: Fits) -> Iterable[str]:
+def _positions(costs: Iterable[CellDifference]) -> Iterable[str]:
     """The least rank of positions that is as good as full."""
-    least: dict[tuple[FamilyKey, int], Contrast] = {}
-    for item in sorted(fits.contrasts, key=lambda item: item.rank):
-        if item.kind == "cost" and item.first.factorised == ("positions",) and item.stds <= WITHIN:
-            least.setdefault((item.second, item.width), item)
-    for (key, width), item in least.items():
-        words = {"unlimited": _unlimited(key), "numbers": _say("nats", item.difference)}
-        yield _say("positions", item.difference, at=item, depth=key.depth, width=width, **words)
+    least: dict[tuple[FamilyKey, int], CellDifference] = {}
+    for item in sorted(costs, key=lambda item: item.first.rank):
+        if item.first.key.factorised == ("positions",) and item.stds <= WITHIN:
+            least.setdefault((item.second.key, item.second.architecture.width), item)
+    for (key, _), item in least.items():
+        words = {"unlimited": _unlimited(key), "numbers": _say("nats", item)}
+        yield _say("positions", item, **words)
 
 
 def _ranking(item: Ranking) -> str:
@@ -198,10 +190,7 @@ def _reading(cell: CellResult) -> str:
 
 
 def _best_depths(found: Sequence[BestDepth], several: bool) -> Iterable[str]:
-    questions: dict[FamilyKey, list[BestDepth]] = defaultdict(list)
-    for item in found:
-        questions[item.family.any_depth].append(item)
-    for key, items in questions.items():
+    for key, items in grouped(found, lambda item: item.family.any_depth).items():
         parts = [
             f"{item.family.depth} at {short_size(item.size)}"
             + (_say("tied", ties=", ".join(map(str, item.ties))) if item.ties else "")
@@ -238,7 +227,7 @@ def _law(item: Law) -> str:
 
 
 def _named(cell: CellResult) -> str:
-    shape, words = cell.architecture, key_of(cell).words
+    shape, words = cell.architecture, cell.key.words
     return f"depth {shape.depth}, width {shape.width}{f' ({words})' if words else ''}"
 
 
@@ -259,8 +248,8 @@ def _notes(fits: Fits) -> Iterable[str]:
 def _noise(noise: Noise) -> str:
     runs = _counted(sum(cell.seeds for cell in noise.cells), "run")
     runs = f"{runs} of {_counted(len(noise.cells), 'cell')} on data {noise.data_hash[:8]}"
-    if noise.degrees < LEAST_DEGREES:
-        times = _counted(noise.degrees, "time")
+    if noise.usual.degrees < LEAST_DEGREES:
+        times = _counted(noise.usual.degrees, "time")
         return _say("noise-few", runs=runs, times=times, least=LEAST_DEGREES)
     if not noise.is_enough:
         return _say("noise-none", runs=runs)

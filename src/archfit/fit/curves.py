@@ -219,7 +219,7 @@ def curve_of(family: WidthFamily, noise: Noise) -> Curve:
     precisions = np.array([1 / noise.variance(cell) for cell in family.cells])
     middle = float(log_sizes.mean())
     forms = tuple(form for form in FORMS if family.sizes >= form.least_sizes)
-    fits = FormFits.of(forms, log_sizes - middle, losses, precisions, noise.degrees)
+    fits = FormFits.of(forms, log_sizes - middle, losses, precisions, noise.usual.degrees)
     scale = (noise.data_hash, noise.recipe) if fits.inflation == 1 else family.key
     return Curve(family=family, middle=middle, fits=fits, draws=fits.redrawn(family.key, scale))
 
@@ -307,11 +307,6 @@ class ResampledDifference:
         at = np.array([point])
         inner = np.quantile(self.resampled(at), ONE_SIGMA)
         return float(self.mean(at)[0]), float(inner[1] - inner[0]) / 2
-
-    def undecided_points(self) -> Reals:
-        """The points of the grid at which the difference may be zero."""
-        points = self.grid()
-        return points[self.below_zero(points)[1]]
 
     def nearest_point(self) -> float:
         """Where the one that is better by and large is ahead by the least."""

@@ -110,7 +110,7 @@ def single_run_error(data_hash: str) -> float:
     """Half of the interval of a difference of single runs, which have no scatter of their own: by
     that of fair-depth on the same data."""
     noise = next(noise for noise in evidence_fits(*FAIR).noise if noise.data_hash == data_hash)
-    return noise.t(noise.usual.cells[0]) * noise.std * math.sqrt(2)
+    return noise.t(noise.usual.cells[0]) * noise.usual.std * math.sqrt(2)
 
 
 def depth_findings() -> Iterator[EvidenceFinding]:
@@ -127,41 +127,36 @@ def _law_width(depth: float) -> float:
     return math.exp(LAW[0] + LAW[1] * depth)
 
 
+def _law_depth(size: float) -> float:
+    """Where 12 L e^(2 (a + b L)) is the size; 1 below one layer on the law."""
+    return bisect_rising(lambda depth: 12 * depth * _law_width(depth) ** 2, size, 1.0, 100.0)
+
+
 def _best_depths(claim: str, fits: Fits, vocab: int) -> EvidenceFinding:
     """The best depth at each size, beside that of the law."""
     items = [item for item in fits.best_depth if item.family.input.vocab == vocab]
-    measures = [
-        evidence.measured(item, f"{item.size / 1e6:.2f}M", "layers", item.size) for item in items
-    ]
-    law = [  # where 12 L e^(2 (a + b L)) is the size; 1 below one layer on the law
-        bisect_rising(lambda depth: 12 * depth * _law_width(depth) ** 2, item.size, 1.0, 100.0)
-        for item in items
-    ]
-    tried = items[0].depths
-    holds = [  # below two layers the law has nothing to say: one is the least there is
-        measure.estimate.contains(min(tried, key=lambda depth: abs(math.log(depth / wanted))))
-        for measure, wanted in zip(measures, law, strict=True)
-        if wanted >= 2
-    ]
+    tried, measures, law, holds = items[0].depths, [], [], []
+    for item in items:
+        measures.append(evidence.measured(item, f"{item.size / 1e6:.2f}M", "layers", item.size))
+        law.append(_law_depth(item.size))
+        if law[-1] >= 2:  # below two layers the law has nothing to say: one is the least there is
+            nearest = min(tried, key=lambda depth: abs(math.log(depth / law[-1])))
+            holds.append(item.estimate.contains(nearest))
     verdict = evidence.verdict_of(confirmed=holds, refuted=(not held for held in holds))
-    nearest = f"among the best at {sum(holds)} of {len(holds)} sizes"
+    found = f"among the best at {sum(holds)} of {len(holds)} sizes"
     words = {"tried": ", ".join(map(str, tried)), "law": ", ".join(f"{one:.1f}" for one in law)}
-    return finding(claim, measures, verdict, shapes_of(fits, tried), nearest=nearest, **words)
+    return finding(claim, measures, verdict, shapes_of(fits, tried), nearest=found, **words)
 
 
 def _law_of_crossings(fits: Fits) -> EvidenceFinding:
     """Crossings of neighbouring depths, beside the law of the paper."""
     found = [crossing for crossing in fits.crossings if crossing.neighbours]
     neighbours = {f"{item.shallow.depth} and {item.deep.depth}": item for item in found}
-    sizes = [
-        evidence.crossing_at(item, f"depth {depths}", "block parameters")
-        for depths, item in neighbours.items()
-    ]
-    widths = {
-        depths: evidence.crossing_at(item, f"width, {depths}", "width")
-        for depths, item in neighbours.items()
-        if item.is_crossing
-    }
+    sizes, widths = [], {}
+    for depths, item in neighbours.items():
+        sizes.append(evidence.crossing_at(item, f"depth {depths}", "block parameters"))
+        if item.is_crossing:
+            widths[depths] = evidence.crossing_at(item, f"width, {depths}", "width")
     (law,) = (law for law in fits.laws if law.kind == "transition")
     parameters = [
         Measure(what=name, estimate=estimate, unit="number", seeds=law.seeds)

@@ -2,12 +2,11 @@
 
 import itertools
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from archfit.fit.cells import FamilyKey, WidthFamily, of_one_size
+from archfit.fit.cells import FamilyKey, WidthFamily, grouped, of_one_size
 from archfit.fit.curves import ONE_SIGMA, Curve, Reals, ResampledDifference
 from archfit.fit.noise import Noise, seeds_needed, tail_of_best
 from archfit.spec import lazy_numpy as np
@@ -118,19 +117,19 @@ def _moved(root: float, difference: ResampledDifference) -> Reals:
 
 def _without_crossing(plain: Crossing, difference: ResampledDifference) -> Crossing:
     """Who wins where there is no crossing, and on which side one would lie; or what would tell."""
-    heights = difference.mean(difference.grid())
+    points = difference.grid()
+    heights, (_, may_be_zero) = difference.mean(points), difference.below_zero(points)
     is_one_sided = bool(all(heights < 0) or all(heights > 0))
     deeper = bool(heights[0] < 0)
     beyond: Literal["below", "above"] | None = None
     if is_one_sided and plain.is_sloped:
         beyond = "below" if deeper == (plain.slope < 0) else "above"
-    undecided = difference.undecided_points()
-    if is_one_sided and not len(undecided):
+    if is_one_sided and not may_be_zero.any():
         verdict: Outcome = "deeper wins everywhere" if deeper else "shallower wins everywhere"
         return replace(plain, beyond=beyond, verdict=verdict)
     # Where one wins somewhere, the question is whether the other does where it comes nearest.
     effect = difference.slope()
-    if len(undecided) < len(heights):
+    if not may_be_zero.all():
         effect = difference.height(difference.nearest_point())
     return replace(plain, beyond=beyond, seeds_needed=seeds_needed(*effect, plain.seeds))
 
@@ -170,9 +169,7 @@ def best_depths(
     families: Iterable[WidthFamily], curves: Sequence[Curve], noise: Noise
 ) -> tuple[BestDepth, ...]:
     """From curves where several depths have one, else from cells of about the same size."""
-    by_question: dict[FamilyKey, list[WidthFamily]] = defaultdict(list)
-    for family in families:
-        by_question[family.key.any_depth].append(family)
+    by_question = grouped(families, lambda family: family.key.any_depth)
     return tuple(
         best
         for members in by_question.values()
@@ -190,8 +187,7 @@ def _from_curves(curves: Sequence[Curve]) -> list[BestDepth]:
         low, high = sorted(lows)[1], sorted(highs)[-2]
     found = []
     for point in np.linspace(low, high, SIZES):
-        ends = zip(lows, highs, strict=True)
-        is_there = [low - 1e-9 <= point <= high + 1e-9 for low, high in ends]
+        is_there = (np.array(lows) - 1e-9 <= point) & (point <= np.array(highs) + 1e-9)
         there = [*itertools.compress(curves, is_there)]
         found += [_at(float(point), there)] if len(there) > 1 else []
     return found
@@ -209,9 +205,8 @@ def _at(point: float, curves: Sequence[Curve]) -> BestDepth:
             gap = float(other.mean(at)[0] - best.mean(at)[0])
             error = float(np.quantile(draws, ONE_SIGMA[1]) - np.median(draws))
             ties[other.family.key.depth] = gap, error
-    depths = [curve.family.key.depth for curve in curves]
-    seeds = min(curve.family.seeds for curve in curves)
-    return _best(best.family.key, math.exp(point), depths, ties, seeds, tail)
+    seeds = {curve.family.key.depth: curve.family.seeds for curve in curves}
+    return _best(best.family.key, math.exp(point), seeds, ties, tail)
 
 
 def _from_cells(families: Sequence[WidthFamily], noise: Noise) -> list[BestDepth]:
@@ -229,25 +224,25 @@ def _from_cells(families: Sequence[WidthFamily], noise: Noise) -> list[BestDepth
             gap, error = cell.mean - best.mean, noise.error(cell, best)
             if depth != key.depth and gap <= noise.t(cell, best, tail=tail) * error:
                 ties[depth] = gap, error
-        seeds = min(cell.seeds for cell in by_depth.values())
-        found.append(_best(key, float(best.size), by_depth, ties, seeds, tail))
+        seeds = {depth: cell.seeds for depth, cell in by_depth.items()}
+        found.append(_best(key, float(best.size), seeds, ties, tail))
     return found
 
 
 def _best(
     family: FamilyKey,
     size: float,
-    depths: Iterable[int],
+    seeds: Mapping[int, int],  # by depth
     ties: Mapping[int, tuple[float, float]],  # by depth: how much worse, and the error of that
-    seeds: int,
     tail: float,
 ) -> BestDepth:
-    needed = seeds_needed(*min(ties.values()), seeds, tail=tail) if ties else None
+    fewest = min(seeds.values())
+    needed = seeds_needed(*min(ties.values()), fewest, tail=tail) if ties else None
     return BestDepth(
         family=family,
         size=size,
         ties=tuple(sorted(ties)),
-        depths=tuple(sorted(depths)),
-        seeds=seeds,
+        depths=tuple(sorted(seeds)),
+        seeds=fewest,
         seeds_needed=needed,
     )

@@ -7,10 +7,10 @@ mean in words, and what is assumed, is in `resources/evidence/claims.toml`.
 """
 
 import math
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import attrgetter
 from typing import Any, Literal
 
 from archfit.fit.bottlenecks import MeasuredRedundancy
@@ -23,6 +23,7 @@ from archfit.fit.noise import LEAST_DEGREES
 from archfit.spec import Architecture, RunRecord, loads
 from archfit.spec.estimate import Estimate
 from archfit.spec.files import packed_file, packed_lines
+from archfit.spec.packed import packed_table
 
 SWEEPS, RECORDS = "evidence/sweeps.json", "evidence/records.jsonl.xz"
 CLAIMS = "evidence/claims.toml"
@@ -33,11 +34,6 @@ Verdict = Literal[  # new: no paper says anything
 Unit = Literal[
     "share", "width", "block parameters", "nats", "bits a byte", "layers", "number", "nats, one run"
 ]
-UNIT_STYLES: dict[Unit, tuple[float, str, str]] = {  # factor, format and sign
-    "share": (100, ".1f", " %"), "width": (1, ",.0f", ""), "layers": (1, ",.0f", ""),
-    "block parameters": (1e-6, ".2f", "M"), "nats": (1, "+.4f", ""), "bits a byte": (1, "+.4f", ""),
-    "number": (1, ".4g", ""), "nats, one run": (1, ".1e", ""),
-}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,7 +135,7 @@ class Measure:
     series: str = ""  # the curve that it belongs to, where a finding has several
 
     def __str__(self) -> str:
-        factor, style, unit = UNIT_STYLES[self.unit]
+        factor, style, unit = claim_table()["units"][self.unit]
         numbers = self.estimate.row().values()
         value, low, high = ("" if n is None else f"{factor * n:{style}}{unit}" for n in numbers)
         if value:
@@ -149,13 +145,10 @@ class Measure:
         return f"at most {high}" if high else "unknown"
 
 
-# What hypotheses of claims are about; claims.toml has the range that each claim was made for.
+# What hypotheses of claims are about, where it is no attribute of a network; claims.toml has the
+# range that each claim was made for.
 TOKENS = "training tokens"  # what else a claim may have been made for
 QUANTITIES: Mapping[str, Callable[[Architecture], float]] = {
-    "depth": lambda shape: shape.depth,
-    "width": lambda shape: shape.width,
-    "positions": lambda shape: shape.context,
-    "block weights": lambda shape: shape.block_params,
     "depth less log3 of the width": lambda shape: shape.depth - math.log(shape.width, 3),
     "rank less heads": lambda shape: shape.embedding_rank - shape.heads,
     "width less rank": lambda shape: shape.width - shape.embedding_rank,
@@ -186,7 +179,8 @@ def checked_hypotheses(
         quantity, low, high = (about[key] for key in ("quantity", "least", "most"))
         if quantity == TOKENS:
             words = "" if low <= tokens <= high else f"{tokens / 1e6:,.0f}M"
-        elif of := QUANTITIES.get(quantity):
+        else:
+            of = QUANTITIES.get(quantity) or attrgetter(quantity)
             out = next((shape for shape in shapes if not low <= of(shape) <= high), None)
             words = f"{out.depth} x {out.width} ({of(out):.3g})" if out else ""
         found.append(CheckedHypothesis(says=about["says"], holds=not words, outside=words))
@@ -242,10 +236,9 @@ def is_inside(claim: str, *shapes: Architecture) -> bool:
     return all(one.holds for one in checked_hypotheses(claim, shapes))
 
 
-@cache
 def claim_table() -> dict[str, Any]:
     """The claims by name, what they may assume, and the kinds of data that some are asked of."""
-    return tomllib.loads(packed_file(CLAIMS).read_text(encoding="utf-8"))
+    return packed_table(CLAIMS)
 
 
 def verdict_of(confirmed: Iterable[bool], refuted: Iterable[bool]) -> Verdict:

@@ -8,12 +8,13 @@ from typing import Any
 
 from archfit.fit.bottlenecks import MeasuredRedundancy, redundancies
 from archfit.fit.cells import CellResult, Tuning, WidthFamily, cells_of, families_of, tuned
-from archfit.fit.comparisons import Contrast, Ranking, contrasts, rankings
+from archfit.fit.comparisons import CellDifference, Ranking, contrasts, rankings
 from archfit.fit.curves import LEAST_SIZES, Curve, curve_of
 from archfit.fit.depths import BestDepth, Crossing, best_depths, crossings
 from archfit.fit.laws import LEAST_POINTS, Law, size_law, transition_laws
 from archfit.fit.noise import LEAST_DEGREES, Noise, noise_of
 from archfit.spec import RunRecord
+from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.files import SWEEP, read_records, read_sweep_json
 
 GROUPED = ("curves", "crossings", "redundancy", "laws", "contrasts", "best_depth")
@@ -21,36 +22,18 @@ REPEATS = 5  # seeds of a cell from which its own standard deviation is an answe
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FolderRuns:
-    """The runs of one or more folders."""
-
-    records: tuple[RunRecord, ...]
-    is_one_source: bool  # its data sets are known to be one source in several vocabularies
-
-    def fits(self) -> "Fits":
-        """What they say."""
-        return fitted(self.records, is_one_source=self.is_one_source)
-
-
-def read_folders(paths: Sequence[Path]) -> FolderRuns:
-    """The records of all folders, each run once; a sentence says why they cannot be fitted.
+def read_folders(paths: Sequence[Path]) -> tuple[tuple[RunRecord, ...], bool]:
+    """The records of all folders, each run once, and whether their data sets are known to be one
+    source in several vocabularies; a sentence says why they cannot be fitted.
 
     Data sets that a sweep names together are of one source. Where there is no sweep to say so,
     the runs on each are fitted on their own.
     """
     folders = {}
     for path in paths:
-        if not path.is_dir():
-            raise ValueError(
-                f"{path} is no folder; give a folder of runs, as archfit train --out has"
-            )
+        refuse_if(not path.is_dir(), "fit-no-folder", path=path)
         folders[path] = read_records(path)
-        if not folders[path]:
-            raise ValueError(
-                f"{path} has no finished run (a folder in it with record.json); run archfit sweep "
-                f"or archfit train with --out {path} first"
-            )
+        refuse_if(not folders[path], "fit-no-runs", path=path)
     named = {path: _named_data(path) for path in paths}
     data = {
         path: named[path] or frozenset(record.spec.data_hash for record in records)
@@ -59,23 +42,14 @@ def read_folders(paths: Sequence[Path]) -> FolderRuns:
     found: dict[str, tuple[Path, RunRecord]] = {}
     for folder, record in ((path, record) for path, own in folders.items() for record in own):
         name = record.spec.data_hash
-        other = next((path for path, hashes in data.items() if name not in hashes), None)
-        if other is not None:
-            raise ValueError(
-                f"{folder} has runs on the data set {name[:16]} and {other} is of "
-                f"{min(data[other])[:16]}; losses on different data cannot be compared: fit one "
-                "folder at a time"
-            )
+        for other, hashes in data.items():
+            words = {"name": name[:16], "other": other, "others": min(hashes)[:16]}
+            refuse_if(name not in hashes, "fit-other-data", folder=folder, **words)
         path, known = found.setdefault(record.spec.hash, (folder, record))
-        if not known.same_result(record):
-            raise ValueError(
-                f"run {record.spec.name} has different losses in {path} and {folder}; delete the "
-                "one that is wrong, or fit one folder at a time"
-            )
-    return FolderRuns(
-        records=tuple(found[name][1] for name in sorted(found)),
-        is_one_source=all(named[path] or len(data[path]) == 1 for path in paths),
-    )
+        is_same = known.same_result(record)
+        refuse_if(not is_same, "fit-two-results", name=record.spec.name, path=path, folder=folder)
+    is_one_source = all(named[path] or len(data[path]) == 1 for path in paths)
+    return tuple(found[name][1] for name in sorted(found)), is_one_source
 
 
 def _named_data(folder: Path) -> frozenset[str]:
@@ -87,11 +61,8 @@ def _named_data(folder: Path) -> frozenset[str]:
         return frozenset()
     items = data if isinstance(data, list) else []
     hashes = [str(item.get("hash")) if isinstance(item, dict) else "" for item in items]
-    if not hashes or not all(_SHA256.fullmatch(name) for name in hashes):
-        raise ValueError(
-            f"{path} is damaged (data is no list of data sets, each with a hash of 64 hexadecimal "
-            "digits); run archfit sweep again, or delete the file"
-        )
+    is_damaged = not hashes or not all(_SHA256.fullmatch(name) for name in hashes)
+    refuse_if(is_damaged, "fit-damaged-sweep", path=path)
     return frozenset(hashes)
 
 
@@ -103,7 +74,7 @@ class Fits:
     crossings: tuple[Crossing, ...]
     redundancy: tuple[MeasuredRedundancy, ...]
     laws: tuple[Law, ...]
-    contrasts: tuple[Contrast, ...]
+    contrasts: tuple[CellDifference, ...]
     best_depth: tuple[BestDepth, ...]
     rankings: tuple[Ranking, ...] = ()  # across vocabularies, in bits per byte
     noise: tuple[Noise, ...]
@@ -140,7 +111,7 @@ class Fits:
         return not any((*parts, self.rankings, self.repeated))
 
 
-def fitted(records: Iterable[RunRecord], *, is_one_source: bool = True) -> Fits:
+def fitted(records: Iterable[RunRecord], is_one_source: bool = True) -> Fits:
     """The conclusions of these records, whatever their order.
 
     Losses are compared only among runs of one data set, recipe and objective; those of several
@@ -184,27 +155,12 @@ def _of_group(noise: Noise) -> dict[str, Sequence[Any]]:
 
 def _check_enough(fits: Fits, families: Sequence[WidthFamily]) -> None:
     """Refuse records that answer nothing, and say what is missing."""
-    if not fits.noise:
-        raise ValueError(
-            f"none of {fits.diverged} runs finished, so there is no loss to fit; lower the peak "
-            "learning rate and train them again"
-        )
+    refuse_if(not fits.noise, "fit-none-finished", runs=fits.diverged)
     if fits.is_empty and not any(noise.is_enough for noise in fits.noise):
-        most = max(noise.degrees for noise in fits.noise)
-        if most >= LEAST_DEGREES:
-            raise ValueError(
-                f"{most} runs repeat others and have the very same losses, so there is no noise to "
-                "make intervals of; train seeds that differ"
-            )
-        raise ValueError(
-            f"intervals need {LEAST_DEGREES} runs that repeat a network with another seed (here "
-            f"{most} of {fits.runs}); train 2 or 3 seeds of every network (--seeds 3)"
-        )
+        most = max(noise.usual.degrees for noise in fits.noise)
+        refuse_if(most >= LEAST_DEGREES, "fit-equal-losses", most=most)
+        raise refusal("fit-few-seeds", least=LEAST_DEGREES, most=most, runs=fits.runs)
     if fits.is_empty:
         sizes = max(family.sizes for family in families)
-        raise ValueError(
-            f"the largest family (networks that differ only in width) has {sizes} sizes and there "
-            f"is nothing to compare it with; a curve needs {LEAST_SIZES}, a size law "
-            f"{LEAST_POINTS}, a crossing two depths with curves over the same sizes, a contrast a "
-            f"cell with full tables, a spread {REPEATS} seeds"
-        )
+        least = {"curve": LEAST_SIZES, "law": LEAST_POINTS, "spread": REPEATS}
+        raise refusal("fit-few-sizes", sizes=sizes, **least)

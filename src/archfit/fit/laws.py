@@ -4,13 +4,12 @@ Each competes with other forms, judged by the points that they were not fitted t
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from archfit.fit import curves
-from archfit.fit.cells import FamilyKey
+from archfit.fit.cells import FamilyKey, grouped
 from archfit.fit.curves import CONSTANT, LINE, POWER, Curve, CurveForm, Reals, fit_form, values
 from archfit.fit.depths import Crossing
 from archfit.fit.noise import TAIL, Noise
@@ -54,11 +53,13 @@ def transition_laws(crossings: Iterable[Crossing]) -> tuple[Law, ...]:
 
     A law for each set of neighbouring depths whose deeper networks win above two crossings.
     """
-    questions: dict[FamilyKey, list[Crossing]] = defaultdict(list)
-    for crossing in crossings:
-        is_last = crossing.verdict == "deeper wins above" and crossing.number == crossing.times
-        if crossing.neighbours and is_last:
-            questions[crossing.shallow.any_depth].append(crossing)
+    last = [
+        crossing
+        for crossing in crossings
+        if crossing.neighbours and crossing.number == crossing.times
+        if crossing.verdict == "deeper wins above"
+    ]
+    questions = grouped(last, lambda crossing: crossing.shallow.any_depth)
     return tuple(
         _transition_law(sorted(found, key=lambda crossing: crossing.shallow.depth))
         for found in questions.values()
@@ -117,7 +118,7 @@ def size_law(curve: Curve, noise: Noise) -> Law | None:
         return None
     u, losses = curve.fits.u, curve.fits.losses
     precisions = curve.fits.precisions / curve.fits.inflation
-    degrees = noise.degrees if curve.fits.inflation == 1 else max(1, len(cells) - POWER.free)
+    degrees = noise.usual.degrees if curve.fits.inflation == 1 else max(1, len(cells) - POWER.free)
     allowed = float(stdtrit(degrees, 1 - TAIL)) ** 2  # excess squares of a 90 % interval
     alphas = np.geomspace(LEAST_ALPHA, MOST_ALPHA, ALPHAS)
     for _ in range(REFINEMENTS):  # as many exponents where the interval is

@@ -6,11 +6,10 @@ nothing about the noise of the full network beside it.
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from archfit.fit.cells import CellResult, without_rate
+from archfit.fit.cells import CellResult, grouped, without_rate
 from archfit.spec import Recipe
 from archfit.spec.estimate import CONFIDENCE
 
@@ -49,18 +48,8 @@ class Noise:
 
     data_hash: str
     recipe: Recipe  # without its rate
-    usual: Pool
+    usual: Pool  # whose standard deviation is the noise
     noisy: Pool  # cells that are noisier than accident allows; empty as a rule
-
-    @property
-    def std(self) -> float:
-        """Standard deviation of one run of a usual cell."""
-        return self.usual.std
-
-    @property
-    def degrees(self) -> int:
-        """Degrees of freedom of that, without the cells that are pooled apart."""
-        return self.usual.degrees
 
     @property
     def cells(self) -> tuple[CellResult, ...]:
@@ -70,7 +59,7 @@ class Noise:
     @property
     def is_enough(self) -> bool:
         """Whether intervals can be had."""
-        return self.degrees >= LEAST_DEGREES and self.std > 0
+        return self.usual.degrees >= LEAST_DEGREES and self.usual.std > 0
 
     def pool(self, cell: CellResult) -> Pool:
         """The one of the two pools that the cell is in."""
@@ -101,11 +90,10 @@ class Noise:
 
 def noise_of(cells: Iterable[CellResult]) -> tuple[Noise, ...]:
     """The noise of each data set, recipe and objective."""
-    groups: dict[object, list[CellResult]] = defaultdict(list)
-    for cell in cells:
-        objective = cell.architecture.objective
-        groups[cell.data_hash, without_rate(cell.recipe), objective].append(cell)
-    return tuple(noise_among(cells) for cells in groups.values())
+    groups = grouped(
+        cells, lambda c: (c.data_hash, without_rate(c.recipe), c.architecture.objective)
+    )
+    return tuple(map(noise_among, groups.values()))
 
 
 def noise_among(cells: Sequence[CellResult]) -> Noise:

@@ -14,14 +14,7 @@ from archfit.fit import depth_findings, evidence
 from archfit.fit.cells import CellResult, cells_of
 from archfit.fit.comparisons import differences
 from archfit.fit.depth_findings import CAPS, PAIR, shapes_of
-from archfit.fit.evidence import (
-    EvidenceFinding,
-    Measure,
-    evidence_fits,
-    evidence_records,
-    finding,
-    measured,
-)
+from archfit.fit.evidence import EvidenceFinding, Measure, evidence_fits, finding, measured
 from archfit.fit.fitted import Fits
 from archfit.spec import Tokens
 from archfit.spec.estimate import Estimate
@@ -125,22 +118,14 @@ def _rank_or_ratio(fits: Fits) -> EvidenceFinding:
     Refuted by cells of 8 layers and about one ratio whose ranks, 16 and 64, waste not the same;
     intervals that overlap would not show that the ratio is all. Two layers do not decide.
     """
-    shares = {
-        (depth, cap): [
-            measured(
-                item,
-                f"{depth} x {item.cell.architecture.width}, rank {cap}, ratio {item.ratio:.2g}",
-                "share",
-                item.ratio,
-                f"{depth} layers, rank {cap}",
-            )
-            for item in fits.redundancy
-            if (item.family.depth, item.family.embedding.inner_size) == (depth, cap)
-            and (item.outcome == "value" and item.ratio < 1)
-        ]
-        for cap in CAPS
-        for depth in PAIR
-    }
+    shares: dict[tuple[int, int | None], list[Measure]]
+    shares = {(depth, cap): [] for cap in CAPS for depth in PAIR}
+    for item in fits.redundancy:
+        depth, cap = item.family.depth, item.family.embedding.inner_size
+        if (depth, cap) in shares and item.outcome == "value" and item.ratio < 1:
+            series = f"{depth} layers, rank {cap}"
+            what = f"{depth} x {item.cell.architecture.width}, rank {cap}, ratio {item.ratio:.2g}"
+            shares[depth, cap].append(measured(item, what, "share", item.ratio, series))
     deep = PAIR[1]
     is_refuted = any(
         small.estimate.lies_above(large.estimate)
@@ -148,13 +133,16 @@ def _rank_or_ratio(fits: Fits) -> EvidenceFinding:
         if small.at and large.at and 1 <= small.at / large.at < ALIKE
     )
     measures = itertools.chain.from_iterable(shares.values())
-    verdict: evidence.Verdict = "refuted" if is_refuted else "undecided"
+    verdict = evidence.verdict_of((False,), (is_refuted,))
     return finding("rank-or-ratio", measures, verdict, shapes_of(fits, (deep,)))
 
 
 def _rank_long() -> EvidenceFinding:
     """At each quarter of a long training: the share of blocks that a full rank saves."""
-    measures, records = [], evidence_records("rank-long")  # the low rank, and a line of full ones
+    measures, records = (
+        [],
+        evidence.evidence_records("rank-long"),
+    )  # the low rank, and a line of full ones
     half = depth_findings.single_run_error(records[0].spec.data_hash)
     shapes, trained_on = [r.spec.architecture for r in records], records[0].spec.training_tokens
     (capped,) = (shape for shape in shapes if shape.embedding.inner_size)
@@ -267,7 +255,9 @@ def _other_data() -> Iterator[EvidenceFinding]:
         best = min(plain, key=lambda cell: cell.bits_per_byte)
         others = {name: cell for name, cell in cells.items() if "layers" not in name}
         # The best of the depths is also the luckiest: each of them was compared.
-        repairs = _in_bits(best, others, cells, among=len(others) * len(plain)).values()
+        among = len(others) * len(plain)
+        found = differences(best, others, pooled=cells.values(), among=among)
+        repairs = [measured(found[name], name, "bits a byte") for name in sorted(found)]
         facts["best"] = best.architecture.depth
         verdict, id_ = _better(*repairs), f"repairs-{kind}"
         limited = [replace(best.architecture, input=read)]  # what the repairs are to beat
@@ -280,38 +270,22 @@ def _other_data() -> Iterator[EvidenceFinding]:
 
 def _better(*measures: Measure) -> evidence.Verdict:
     """Confirmed where one is better beyond doubt, refuted where all are worse."""
-    if any(measure.estimate.is_below(0) for measure in measures):
-        return "confirmed"
+    is_better = any(measure.estimate.is_below(0) for measure in measures)
     is_worse = all(measure.estimate.is_above(0) for measure in measures)
-    return "refuted" if is_worse else "undecided"
+    return evidence.verdict_of((is_better,), (is_worse,))
 
 
 def _against_text(cells: Mapping[str, CellResult]) -> dict[str, Measure]:
-    """What every other network loses more than the text-shaped one."""
+    """Bits a byte that every other network loses more than the text-shaped one."""
     others = dict(cells)
     text = others.pop(f"{TEXT[0]} layers")
-    return _in_bits(text, others, cells, among=len(others))
-
-
-def _in_bits(
-    reference: CellResult,
-    others: Mapping[str, CellResult],
-    cells: Mapping[str, CellResult],
-    *,
-    among: int,
-) -> dict[str, Measure]:
-    """Bits a byte of the others less those of the reference, by their names."""
-    names = sorted(others)
-    own = [others[name] for name in names]
-    found = differences(reference, own, pooled=[*cells.values()], among=among)
-    return {
-        name: measured(item, name, "bits a byte") for name, item in zip(names, found, strict=True)
-    }
+    found = differences(text, others, pooled=cells.values(), among=len(others))
+    return {name: measured(found[name], name, "bits a byte") for name in sorted(found)}
 
 
 def _named(sweep: str) -> dict[str, CellResult]:
     """The cells of a sweep by their names: layers, where the data are read token by token."""
-    cells, names = cells_of(evidence_records(sweep)), []
+    cells, names = cells_of(evidence.evidence_records(sweep)), []
     fewest = min(cell.architecture.input.vocab for cell in cells)
     for shape in (cell.architecture for cell in cells):
         if shape.input.tokens_per_position > 1:

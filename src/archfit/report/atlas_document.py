@@ -4,6 +4,7 @@ docs/atlas.md is this document.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TypeAlias
@@ -13,9 +14,9 @@ from archfit.fit.atlas import (
     Atlas,
     AtlasKind,
     Series,
-    atlas_json,
     foretold_by_fingerprints,
     plain_of_kinds,
+    size_of,
 )
 from archfit.fit.best_depth import FAILED, LEAST_DEPTHS, DepthCurve
 from archfit.fit.foretelling import AFTER_TWO, Foretold
@@ -140,12 +141,37 @@ def atlas_document(atlas: Atlas) -> Document:
             *(_kind_section(kind, *plain) for kind, plain in view.kinds.items()),
             _exceptions_section(view),
         ),
-        data=atlas_json(view.atlas, view.curves)
-        | {
-            "rules": [json_of("rule-loss", each) for each in view.rules],
-            "foretold": [asdict(each) | {"helps": each.helps} for each in view.foretold],
-        },
+        data=_json(view),
     )
+
+
+def _json(view: AtlasView) -> dict[str, object]:
+    """Everything that the runs say, kind by kind."""
+    series: dict[str, list[object]] = {kind.name: [] for kind in view.atlas.kinds}
+    for each, curves in view.curves.items():
+        series[each.kind].append(json_of("atlas-series", each, sizes=curves))
+    runs = Counter(run.kind for run in view.atlas.runs)
+    kinds = [
+        asdict(kind) | {"runs": runs[kind.name], "series": series[kind.name]}
+        for kind in view.atlas.kinds
+    ]
+    return {
+        "runs": len(view.atlas.runs),
+        "kinds": kinds,
+        "rules": [json_of("rule-loss", each) for each in view.rules],
+        "foretold": [asdict(each) | {"helps": each.helps} for each in view.foretold],
+    }
+
+
+def atlas_rows(atlas: Atlas) -> list[dict[str, object]]:
+    """A run a row: its network, training and loss, in plain values."""
+    family = {kind.name: kind.family for kind in atlas.kinds}
+    rows = []
+    for run in atlas.runs:
+        last = run.record.evaluations[-1] if run.record.status == "finished" else None
+        more = {"family": family[run.kind], "size": size_of(run.spec), "last": last}
+        rows.append(json_of("atlas-run", run, **more))
+    return rows
 
 
 def _largest(view: AtlasView) -> Iterator[str]:

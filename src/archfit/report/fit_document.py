@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from archfit.fit.bottlenecks import MeasuredRedundancy
-from archfit.fit.cells import key_of
 from archfit.fit.conclusions import conclusions, short_size, subjects
 from archfit.fit.fitted import Fits
 from archfit.report.document import Command, Document, Figure, Section, Table, said
@@ -128,7 +127,7 @@ def _sections(
         "cells",
         sorted(fits.cells, key=lambda cell: (cell.data_hash, cell.size, repr(cell))),
         data=lambda cell: data(cell.data_hash),
-        tables=lambda cell: key_of(cell).words,
+        tables=lambda cell: cell.key.words,
     )
     redundancy = Table.of("redundancy", fits.redundancy, redundant=_saved)
     others = Table.of("contrasts", fits.contrasts), best, rankings, laws, cells

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import altair
 
-from archfit.fit.cells import CellResult, FamilyKey, WidthFamily, families_of, key_of, without_rate
-from archfit.fit.comparisons import rank_of, with_full
+from archfit.fit.cells import CellResult, FamilyKey, WidthFamily, families_of, grouped, without_rate
+from archfit.fit.comparisons import with_full
 from archfit.fit.conclusions import short_size
 from archfit.fit.curves import Curve
 from archfit.fit.depths import Crossing
@@ -55,9 +55,7 @@ class SizePanel:
 
 def size_panels(fits: Fits, labels: Mapping[str, str]) -> tuple[SizePanel, ...]:
     """A panel for each vocabulary, cap and recipe in which some depth has a curve."""
-    curves: dict[FamilyKey, list[Curve]] = defaultdict(list)
-    for curve in fits.curves:
-        curves[curve.family.key.any_depth].append(curve)
+    curves = grouped(fits.curves, lambda curve: curve.family.key.any_depth)
     families = families_of(fits.cells)
     words, panels = look.distinguishing_words(list(curves), labels), []
 
@@ -191,7 +189,7 @@ class RankPanel:
         parts = []
         for tables in self.tables:
             cells = [cell for cell in self.limited if table_words(cell) == tables]
-            means = ", ".join(f"{rank_of(cell)} {cell.mean:.3f}" for cell in cells)
+            means = ", ".join(f"{cell.rank} {cell.mean:.3f}" for cell in cells)
             parts.append(f"{tables} rank {means}")
         return f"{self.title}: {'; '.join(parts)}; full tables {self.full.mean:.3f} nats."
 
@@ -215,7 +213,7 @@ class RankPanel:
 
 def table_words(cell: CellResult) -> str:
     """The factorised tables of a cell."""
-    return " and ".join(key_of(cell).factorised)
+    return " and ".join(cell.key.factorised)
 
 
 def rank_figure(
@@ -244,24 +242,24 @@ def _rank_panels(
     groups: dict[tuple[object, ...], list[CellResult]] = defaultdict(list)
     by_shape = {(c.architecture, c.data_hash, without_rate(c.recipe)): c for c in fits.cells}
     for cell in fits.cells:
-        names = key_of(cell).factorised
+        names = cell.key.factorised
         if names and is_wanted(names):
             full = with_full(cell.architecture, names)
             groups[full, cell.data_hash, without_rate(cell.recipe)].append(cell)
     found = [
         (by_shape[shape], cells)
         for shape, cells in groups.items()
-        if shape in by_shape and len({rank_of(cell) for cell in cells}) > 1
+        if shape in by_shape and len({cell.rank for cell in cells}) > 1
     ]
-    words = look.distinguishing_words([key_of(full) for full, _ in found], labels)
+    words = look.distinguishing_words([full.key for full, _ in found], labels)
     families = {family.key: family for family in families_of(fits.cells)}
     return [
         RankPanel(
-            title=look.network_words(key_of(full), full.architecture.width, words),
+            title=look.network_words(full.key, full.architecture.width, words),
             full=full,
-            limited=tuple(sorted(limited, key=rank_of)),
-            widths=families[key_of(full)].cells,
-            curve=tuple(curve for curve in fits.curves if curve.family.key == key_of(full)),
+            limited=tuple(sorted(limited, key=lambda cell: cell.rank)),
+            widths=families[full.key].cells,
+            curve=tuple(curve for curve in fits.curves if curve.family.key == full.key),
             noise=fits.noise_about(full),
         )
         for full, limited in found
@@ -276,7 +274,7 @@ def rank_chart(panels: Sequence[RankPanel], of_positions: bool, page: Layout) ->
         width, depth = panel.full.architecture.width, panel.full.architecture.depth
         beside = [panel.full] if of_positions else panel.widths
         losses = panel.losses((*panel.limited, *beside))
-        frame = Frame(look.log_ticks([*map(rank_of, panel.limited), width]), losses)
+        frame = Frame(look.log_ticks([*(cell.rank for cell in panel.limited), width]), losses)
         lines = {"full": [{"loss": panel.full.mean}], "width": [{"rank": float(width)}]}
         rows = panel.rows(panel.limited) | lines
         charts.append(look.panel("ranks", rows, frame, layout, names, f"{panel.title}: ranks"))
@@ -292,6 +290,6 @@ def rank_chart(panels: Sequence[RankPanel], of_positions: bool, page: Layout) ->
 
 def _row(cell: CellResult) -> dict[str, object]:
     row: dict[str, object] = {"width": cell.architecture.width}
-    if key_of(cell).factorised:
-        row |= {"tables": table_words(cell), "rank": rank_of(cell)}
+    if cell.key.factorised:
+        row |= {"tables": table_words(cell), "rank": cell.rank}
     return row

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import altair
 
 from archfit.fit.bottlenecks import MeasuredRedundancy
-from archfit.fit.cells import CellResult, FamilyKey, key_of
-from archfit.fit.comparisons import Contrast, Ranking
+from archfit.fit.cells import CellResult, FamilyKey
+from archfit.fit.comparisons import CellDifference, Ranking
 from archfit.fit.conclusions import short_size
 from archfit.fit.fitted import Fits
 from archfit.report.charts import look
@@ -96,11 +96,11 @@ def spread_figure(fits: Fits, labels: Labels) -> Figure | None:
     cells = sorted(repeated, key=lambda c: c.std or 0, reverse=True)[:MOST_CELLS]
     if not cells:
         return None
-    words = look.distinguishing_words([key_of(cell) for cell in cells], labels)
+    words = look.distinguishing_words([cell.key for cell in cells], labels)
     names = _numbered(
-        [look.network_words(key_of(cell), cell.architecture.width, words) for cell in cells]
+        [look.network_words(cell.key, cell.architecture.width, words) for cell in cells]
     )
-    pooled = "; ".join(f"{noise.std:.2g} nats" for noise in fits.noise if noise.std > 0)
+    pooled = "; ".join(f"{noise.usual.std:.2g} nats" for noise in fits.noise if noise.usual.std > 0)
     noisy = frozenset(cell for noise in fits.noise for cell in noise.noisy.cells)
     return Figure.of(
         "spread-of-seeds",
@@ -134,19 +134,19 @@ SIDES = {
     ("embedding", "head"): "both",
 }
 APART = 9  # pixels between points of one rank or ratio
-Costs = tuple[str, int, list[Contrast]]  # of a network: its words, its width, what ranks cost
+Costs = tuple[str, int, list[CellDifference]]  # of a network: its words, its width, what ranks cost
 
 
 def side_figure(fits: Fits, labels: Labels) -> Figure | None:
     """Costs by rank; None where not both sides of a network were limited."""
-    networks: dict[tuple[FamilyKey, int], list[Contrast]] = defaultdict(list)
+    networks: dict[tuple[FamilyKey, int], list[CellDifference]] = defaultdict(list)
     for item in fits.contrasts:
-        if item.kind == "cost" and item.first.factorised in SIDES:
-            networks[item.second, item.width].append(item)
+        if item.kind == "cost" and item.first.key.factorised in SIDES:
+            networks[item.second.key, item.second.architecture.width].append(item)
     both = {
         network: items
         for network, items in networks.items()
-        if {("embedding",), ("head",)} <= {item.first.factorised for item in items}
+        if {("embedding",), ("head",)} <= {item.first.key.factorised for item in items}
     }
     words = look.distinguishing_words([key for key, _ in both], labels) if both else {}
     panels = [
@@ -155,7 +155,7 @@ def side_figure(fits: Fits, labels: Labels) -> Figure | None:
     ][: look.MOST_PANELS]
     told = []
     for title, _, items in panels:
-        costs = (said("sweep.cost", item, side=SIDES[item.first.factorised]) for item in items)
+        costs = (said("sweep.cost", item, side=SIDES[item.first.key.factorised]) for item in items)
         told.append(f"{title}: {'; '.join(costs)}.")
     described = f"Cost in nats per token: {' '.join(told)}"
     name = "input-and-output-rank"
@@ -166,13 +166,13 @@ def cost_chart(networks: Sequence[Costs], page: Layout) -> altair.ConcatChart:
     """What a limited rank costs on either side, a panel a network."""
     layout, panels = page.for_panels(len(networks)), []
     for title, width, costs in networks:
-        ranks, rows = [*(item.rank for item in costs), width], []
+        ranks, rows = [*(item.first.rank for item in costs), width], []
         apart = _step_apart(look.log_ends(ranks), layout)
         for item in costs:
-            place, found = list(SIDES).index(item.first.factorised) - 1, item.difference.estimate
-            row = {"side": SIDES[item.first.factorised], "inner": item.rank}
+            place, found = list(SIDES).index(item.first.key.factorised) - 1, item.estimate
+            row = {"side": SIDES[item.first.key.factorised], "inner": item.first.rank}
             numbers = {name: value or 0.0 for name, value in found.row("cost").items()}
-            rows.append({**row, "rank": item.rank * apart**place, **numbers})
+            rows.append({**row, "rank": item.first.rank * apart**place, **numbers})
         frame = Frame(look.log_ticks(ranks), look.ends([0.0, *look.numbers(rows, "low", "high")]))
         drawn: dict[str, Rows] = {"costs": rows, "width": [{"rank": float(width)}]}
         panels.append(look.panel("cost", drawn, frame, layout, list(SIDES.values()), title))

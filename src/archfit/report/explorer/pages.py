@@ -104,7 +104,7 @@ def _gallery_page(asked: Question, values: Json) -> None:
     }
     fields = _checked_fields(asked.query, "gallery")
     find, sort = fields["find"].casefold(), fields["sort"]
-    refuse_if(sort not in SLUGS, "no-column", sort=repr(sort[:40]), columns=", ".join(SLUGS))
+    refuse_if(sort not in SLUGS, "unknown-sort", sort=repr(sort[:40]), columns=", ".join(SLUGS))
     at = SLUGS.index(sort)
 
     def key(row: Json) -> tuple[float, str]:
