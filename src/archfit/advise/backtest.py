@@ -20,8 +20,18 @@ from archfit.advise.prior import OURS, TEXT, Knowledge, outlook, shipped_prior
 from archfit.advise.prior_runs import GRID_BLOCKS, LEAST_SIZE, schedule_groups, tokens_at
 from archfit.advise.prior_runs import grid_settings as schedules_of
 from archfit.advise.surface import USUAL_TOKENS, joined
-from archfit.fit.atlas import HELD_BACK, SOURCES, Atlas, PublicNetwork, Series, read_atlas, size_of
+from archfit.fit.atlas import (
+    HELD_BACK,
+    SOURCES,
+    Atlas,
+    AtlasRun,
+    PublicNetwork,
+    Series,
+    read_atlas,
+    size_of,
+)
 from archfit.fit.best_depth import DepthCurve, DepthPoint, depth_curves
+from archfit.fit.cells import grouped
 from archfit.fit.curves import RESAMPLES, generator
 from archfit.fit.noise import TAIL
 from archfit.spec import lazy_numpy as np
@@ -101,13 +111,13 @@ class RuleScore:
     @property
     def covered(self) -> Estimate:
         """The share of settings in which "at most" held, and its interval by how families do."""
-        held = _by_family(
+        held = [
             (pick, float(pick.regret <= pick.at_most))
             for pick in self.picks
             if pick.regret is not None and pick.at_most is not None
-        )
-        every, found = [each for some in held.values() for each in some], _over_families(held)
-        return replace(found, value=fmean(every) if every else None)
+        ]
+        share = fmean(each for _, each in held) if held else None
+        return replace(_over_families(held), value=share)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -151,16 +161,11 @@ def backtest(atlas: Atlas, grids: Sequence[str]) -> tuple[Backtest, ...]:
 def atlas_settings(atlas: Atlas) -> tuple[Setting, ...]:
     """The usual series of every kind, from LEAST_SIZE on; ladders only where tokens are usual."""
     family = {kind.name: kind.family for kind in atlas.kinds}
-    trained: dict[Series, list[LadderRun]] = defaultdict(list)
-    vocabs, found = dict[Series, int](), list[Setting]()
-    for run in atlas.runs:
-        series, shape = Series.of(run), run.spec.architecture
-        if series.is_usual and run.record.status == "finished":
-            bits = run.record.evaluations[-1].heldout_bits_per_byte
-            more = {"depth": shape.depth, "params": shape.params, "seed": run.spec.seed}
-            trained[series].append(LadderRun(size=size_of(run.spec), bits=bits, **more))
-            vocabs[series] = shape.input.vocab
-    for series, runs in trained.items():
+    finished = [run for run in atlas.runs if run.record.status == "finished"]
+    usual = [run for run in finished if Series.of(run).is_usual]
+    found = list[Setting]()
+    for series, own in grouped(usual, Series.of).items():
+        runs = list(map(_as_of_a_ladder, own))
         is_usual = series.tokens_a_parameter == USUAL_TOKENS
         halves = [_curves(series, (r for r in runs if r.seed % 2 == half)) for half in (0, 1)]
         for size, curve in _curves(series, runs).items():
@@ -169,12 +174,12 @@ def atlas_settings(atlas: Atlas) -> tuple[Setting, ...]:
                 setting = Setting(
                     grid=ATLAS,
                     family=family[series.kind],
-                    name=_words(series),
+                    name=f"{series.kind}, {series.words}",
                     size=size,
                     ends=(float(curve.depths[0]), float(curve.depths[-1])),
                     halves=_halves(curve, *(half.get(size) for half in halves)),
                     runs=tuple(smaller) if is_usual else (),
-                    vocab=vocabs[series],
+                    vocab=own[0].spec.architecture.input.vocab,
                     tokens_per_param=series.tokens_a_parameter,
                     block=series.block,
                 )
@@ -182,23 +187,19 @@ def atlas_settings(atlas: Atlas) -> tuple[Setting, ...]:
     return tuple(found)
 
 
-def _words(series: Series) -> str:
-    """A kind and its vocabulary, its tokens and blocks where they are not the usual ones."""
-    usual = series.tokens_a_parameter == USUAL_TOKENS
-    tokens = "" if usual else f", {series.tokens_a_parameter} tokens a parameter"
-    block = "" if series.block == "gpt2" else ", Llama's blocks"
-    return f"{series.kind}, {series.vocabulary}{tokens}{block}"
+def _as_of_a_ladder(run: AtlasRun) -> LadderRun:
+    shape, seed = run.spec.architecture, run.spec.seed
+    bits, size = run.record.evaluations[-1].heldout_bits_per_byte, size_of(run.spec)
+    return LadderRun(size=size, depth=shape.depth, seed=seed, params=shape.params, bits=bits)
 
 
 def _curves(series: Series, runs: Iterable[LadderRun]) -> dict[int, DepthCurve]:
     """Of each size, by all seeds of a shape."""
-    cells: dict[int, dict[tuple[int, int], list[float]]] = defaultdict(lambda: defaultdict(list))
-    for run in runs:
-        cells[run.size][run.depth, run.params].append(run.bits)
-    points = {
-        size: [DepthPoint(depth=d, params=n, losses=tuple(own)) for (d, n), own in some.items()]
-        for size, some in cells.items()
-    }
+    points = {}
+    for size, own in grouped(runs, lambda run: run.size).items():
+        cells = grouped(own, lambda run: (run.depth, run.params)).items()
+        losses = {shape: tuple(run.bits for run in some) for shape, some in cells}
+        points[size] = [DepthPoint(depth=d, params=n, losses=losses[d, n]) for d, n in losses]
     return {curve.size: curve for curve in depth_curves(repr(series), points)}
 
 
@@ -346,8 +347,8 @@ def _score(rule: str, picks: Sequence[Pick], ours: Mapping[Setting, Pick]) -> Ru
         for pick in picks
         if pick.regret is not None and (prior := ours[pick.setting].regret) is not None
     ]
-    found = _over_families(_by_family((pick, regret) for pick, regret, _ in both))
-    more = _by_family((pick, regret - prior) for pick, regret, prior in both)
+    found = _over_families((pick, regret) for pick, regret, _ in both)
+    more = ((pick, regret - prior) for pick, regret, prior in both)
     return RuleScore(
         rule=rule,
         picks=tuple(picks),
@@ -360,14 +361,7 @@ def _score(rule: str, picks: Sequence[Pick], ours: Mapping[Setting, Pick]) -> Ru
     )
 
 
-def _by_family(numbers: Iterable[tuple[Pick, float]]) -> Mapping[str, Sequence[float]]:
-    found: dict[str, list[float]] = defaultdict(list)
-    for pick, number in numbers:
-        found[pick.setting.family].append(number)
-    return found
-
-
-def _over_families(numbers: Mapping[str, Sequence[float]], *, is_signed: bool = False) -> Estimate:
+def _over_families(numbers: Iterable[tuple[Pick, float]], *, is_signed: bool = False) -> Estimate:
     """The mean of the means of families, and its interval by how they differ.
 
     That of a number below 0 nowhere draws families anew, with tails that are wider the fewer they
@@ -375,7 +369,8 @@ def _over_families(numbers: Mapping[str, Sequence[float]], *, is_signed: bool = 
     """
     from scipy.special import ndtr, stdtrit
 
-    means, count = [fmean(some) for some in numbers.values()], len(numbers)
+    families = grouped(numbers, lambda each: each[0].setting.family).values()
+    means, count = [fmean(number for _, number in some) for some in families], len(families)
     if count < LEAST_FAMILIES:
         return Estimate(value=fmean(means), low=None, high=None) if means else UNKNOWN
     mean, t = fmean(means), float(stdtrit(count - 1, 1 - TAIL))

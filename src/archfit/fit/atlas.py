@@ -87,6 +87,15 @@ class Series:
         """Whether it is what most runs of the atlas are; others differ from it in one thing."""
         return self.is_usual and self.block == "gpt2" and self.tokens_a_parameter == 20
 
+    @property
+    def words(self) -> str:
+        """Its vocabulary, and what sets it apart from the plain series of its kind."""
+        parts = [self.vocabulary] + ["Llama's blocks"] * (self.block != "gpt2")
+        parts += [f"context {self.context}"] * (self.context != 256)
+        parts += [f"rank {self.rank}"] * (self.rank is not None)
+        parts += [f"{self.tokens_a_parameter} tokens a parameter"] * (self.tokens_a_parameter != 20)
+        return ", ".join(parts + [self.precision] * (self.precision != "bfloat16"))
+
     @classmethod
     def of(cls, run: AtlasRun) -> "Series":
         """The series of a run."""
