@@ -109,10 +109,8 @@ def _why(advice: Advice) -> Iterator[str | Figure]:
     if runs:
         yield f"Together, at the size of your budget: {now}."
         measured = "; ".join(said("advice.run", run) for run in runs)
-        words = f"Networks on your data: {measured}."
-        yield Figure.of("ladder", words, "depth_charts.ladder_chart", runs, prior)
-    words = said("advice.prior", before=before, now=now)
-    yield Figure.of("prior", words, "depth_charts.prior_chart", plan, runs)
+        yield Figure.of("ladder", f"Networks on your data: {measured}.", runs, prior)
+    yield Figure.of("prior", said("advice.prior", before=before, now=now), plan, runs)
     decision = depth_figure(plan, outlook if runs else None)
     caption = decision.caption + (said("advice.dashed") if runs else "")
     yield replace(decision, title="The decision", caption=caption)

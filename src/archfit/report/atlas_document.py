@@ -231,8 +231,8 @@ def _rules_section(view: AtlasView) -> Section:
         columns=("rule", *map(size_words, sizes)),
         rows=tuple((rule, *(means.get((rule, size), "") for size in sizes)) for rule in RULES),
     )
-    described, drawn = f"{LARGEST}: {' '.join(_largest(view))}", "depth_charts.best_depth_chart"
-    figures = [Figure.of("best-depth", described, drawn, families, rules)] if view.kinds else []
+    described = f"{LARGEST}: {' '.join(_largest(view))}"
+    figures = [Figure.of("best-depth", described, families, rules)] if view.kinds else []
     return Section.of_page("atlas-rules", *[table] * bool(sizes), *figures)
 
 
@@ -256,8 +256,7 @@ def _variants_section(view: AtlasView) -> Section:
             found.setdefault(series.kind, {})[_name(series)] = curves
     several = {kind: variants for kind, variants in found.items() if len(variants) > 1}
     rows = (row for row in view.rows(lambda curve, _: f"{curve.least:.3f}") if row[0] in several)
-    described = said("atlas.variants", several)
-    figure = Figure.of("vocabularies", described, "depth_charts.variant_chart", several)
+    figure = Figure.of("vocabularies", said("atlas.variants", several), several)
     return Section.of_page("atlas-variants", view.by_size("Least loss", rows), figure)
 
 
@@ -280,15 +279,8 @@ def _foretold_section(view: AtlasView) -> Section:
 
 def _kind_section(kind: AtlasKind, name: str, curves: Curves) -> Section:
     best = ", ".join(f"{size_words(curve.size)}: {_best(curve)}" for curve in curves)
-    figure = Figure.of(
-        "depth-{kind}",
-        said("atlas.figure", kind, best=best),
-        "depth_charts.kind_chart",
-        curves,
-        kind.unit,
-        kind=kind.name,
-        tokens=name,
-    )
+    described, words = said("atlas.figure", kind, best=best), {"kind": kind.name, "tokens": name}
+    figure = Figure.of("depth-{kind}", described, curves, kind.unit, **words)
     return Section.of(kind.name, said("atlas.kind", kind, best=best), figure, is_detail=True)
 
 

@@ -29,7 +29,7 @@ def audit_document(models: Sequence[AuditResult]) -> Document:
     """What `archfit audit` says of the models that were named."""
     spectra = [result for result in models if result.spectrum is not None]
     ranks = "; ".join(said("audit.spectrum", result) for result in spectra)
-    drawn = [Figure.of("spectrum", ranks, "audit.spectrum_chart", spectra)] if spectra else []
+    drawn = [Figure.of("spectrum", ranks, spectra)] if spectra else []
     each = [headline(result) for result in models]
     worst = [found.severity for result in models for found in result.findings]
     return Document(
@@ -208,4 +208,4 @@ def _named(models: Sequence[AuditResult]) -> Iterator[str]:
 
 def gallery_figure(models: Sequence[AuditResult]) -> Figure:
     """Shapes and bottlenecks of all."""
-    return Figure.of("models", said("audit.gallery", len(models)), "audit.gallery_chart", models)
+    return Figure.of("models", said("audit.gallery", len(models)), models)

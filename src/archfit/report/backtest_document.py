@@ -100,7 +100,7 @@ def _section(test: Backtest) -> Section:
         *_notes(test),
         table,
         by_family,
-        Figure.of("regret-{grid}", described, "depth_charts.regret_chart", test, grid=grid),
+        Figure.of("regret-{grid}", described, test, grid=grid),
         is_why=True,
     )
 

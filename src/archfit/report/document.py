@@ -229,15 +229,14 @@ class Figure:
     chart: "Callable[[Layout], Drawing]"
 
     @classmethod
-    def of(
-        cls, name: str, description: str, chart: str, *of_what: object, **words: object
-    ) -> "Figure":
+    def of(cls, name: str, description: str, *of_what: object, **words: object) -> "Figure":
         """The figure of this name in figures.toml; `words` fill the braces there, also its name's.
 
-        `chart` is MODULE.FUNCTION of report/charts, which draws `of_what` in a layout. Where a
-        number is `left` out of the chart, its caption says so.
+        Its function of report/charts draws `of_what` in a layout. Where a number is `left` out of
+        the chart, its caption says so.
         """
-        about, (module, function) = written("figures")[name], chart.split(".")
+        about = written("figures")[name]
+        module, _, function = about["chart"].partition(".")
 
         def draw(page: Layout) -> "Drawing":
             """Load the module only now: altair takes its time."""

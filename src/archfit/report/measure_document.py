@@ -105,8 +105,7 @@ def growth_document(measured: Sequence[Measurement]) -> Document:
             for found, bounds in cases
         ),
     )
-    described = said("measure.figure", len(measured))
-    figure = Figure.of(GROWTH, described, "theory.growth_chart", list(measured))
+    figure = Figure.of(GROWTH, said("measure.figure", len(measured)), measured)
     written = ("ub_thm1", "ub_thm2")  # as text: they may be fractions, or too long for a float
     rows = [
         _row_json(found) | bounds | {name: str(bounds[name]) for name in written}

@@ -177,13 +177,8 @@ def _training(plan: Plan) -> Iterator[str]:
 def depth_figure(plan: Plan, before: DepthOutlook | None = None) -> Figure:
     """What each depth is expected to lose, also `before` anything was measured on the data."""
     named = (f"{each.name} {named_shape(each)}" for each in plan.advice if each.depth is not None)
-    return Figure.of(
-        "depths",
-        said("plan.figure", plan.shape, named="; ".join(named)),
-        "depth_charts.depth_chart",
-        plan,
-        before,
-    )
+    described = said("plan.figure", plan.shape, named="; ".join(named))
+    return Figure.of("depths", described, plan, before)
 
 
 def theory_figure(plan: Plan) -> Figure:

@@ -92,7 +92,7 @@ def _size(bound: Bound) -> str:
 
 def bounds_figure(shape: Shape) -> Figure:
     """Bounds on what a network of this width can tell apart, over depth."""
-    return Figure.of("bounds", said("bounds.figure", shape), "theory.bounds_over_depth", shape)
+    return Figure.of("bounds", said("bounds.figure", shape), shape)
 
 
 def quantity_document(result: Quantity, verdict: Refutation | None) -> Document:

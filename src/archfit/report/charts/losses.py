@@ -86,14 +86,9 @@ def size_figure(panels: Sequence[SizePanel]) -> Figure:
     drawn = panels[: look.MOST_PANELS]
     depths = [*map(str, sorted({depth for panel in drawn for depth in panel.depths}))]
     words = [panel.words if len(drawn) == 1 else f"{panel.title}: {panel.words}" for panel in drawn]
-    return Figure.of(
-        "loss-against-size",
-        f"Loss against block parameters for depths {', '.join(depths)}: {' '.join(words)}",
-        "losses.size_chart",
-        drawn,
-        depths,
-        left=len(panels) - len(drawn),
-    )
+    described = f"Loss against block parameters for depths {', '.join(depths)}: {' '.join(words)}"
+    left = len(panels) - len(drawn)
+    return Figure.of("loss-against-size", described, drawn, depths, left=left)
 
 
 def size_chart(
@@ -234,7 +229,7 @@ def rank_figure(
     if not panels:
         return None
     words = f"Loss against {varied}: {' '.join(panel.words for panel in panels)}"
-    return Figure.of(name, words, "losses.rank_chart", panels, of_positions)
+    return Figure.of(name, words, panels, of_positions)
 
 
 def _rank_panels(

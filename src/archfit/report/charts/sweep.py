@@ -42,8 +42,8 @@ def comparison_figure(fits: Fits, labels: Labels) -> Figure | None:
         cells = [result.first for result in ranking.results]
         bits = "; ".join(f"{_reading(cell, labels)} {cell.bits_per_byte:.4f}" for cell in cells)
         words.append(f"{short_size(ranking.best.architecture.params)} parameters: {bits}.")
-    described, drawn = f"Bits per byte at equal size: {' '.join(words)}", "sweep.comparison_chart"
-    return Figure.of("bits-per-byte", described, drawn, rankings, labels) if rankings else None
+    described = f"Bits per byte at equal size: {' '.join(words)}"
+    return Figure.of("bits-per-byte", described, rankings, labels) if rankings else None
 
 
 def _reading(cell: CellResult, labels: Labels) -> str:
@@ -100,16 +100,12 @@ def spread_figure(fits: Fits, labels: Labels) -> Figure | None:
     names = _numbered(
         [look.network_words(key_of(cell), cell.architecture.width, words) for cell in cells]
     )
-    pooled = "; ".join(f"{noise.std:.2g} nats" for noise in fits.noise if noise.std > 0)
+    stds = "; ".join(f"{noise.std:.2g} nats" for noise in fits.noise if noise.std > 0)
     noisy = frozenset(cell for noise in fits.noise for cell in noise.noisy.cells)
-    return Figure.of(
-        "spread-of-seeds",
-        said("sweep.spread", cells[0], number=len(cells), pooled=pooled or "zero", name=names[0]),
-        "sweep.spread_chart",
-        dict(zip(names, cells, strict=True)),
-        noisy,
-        left=len(repeated) - len(cells),
-    )
+    pooled, named = stds or "zero", dict(zip(names, cells, strict=True))
+    described = said("sweep.spread", cells[0], number=len(cells), pooled=pooled, name=names[0])
+    left = len(repeated) - len(cells)
+    return Figure.of("spread-of-seeds", described, named, noisy, left=left)
 
 
 def spread_chart(
@@ -158,8 +154,7 @@ def side_figure(fits: Fits, labels: Labels) -> Figure | None:
         costs = (said("sweep.cost", item, side=SIDES[item.first.factorised]) for item in items)
         told.append(f"{title}: {'; '.join(costs)}.")
     described = f"Cost in nats per token: {' '.join(told)}"
-    name = "input-and-output-rank"
-    return Figure.of(name, described, "sweep.cost_chart", panels) if panels else None
+    return Figure.of("input-and-output-rank", described, panels) if panels else None
 
 
 def cost_chart(networks: Sequence[Costs], page: Layout) -> altair.ConcatChart:
@@ -212,13 +207,8 @@ def redundancy_figure(fits: Fits, labels: Labels) -> Figure | None:
         f"{series} at ratio {item.ratio:.3g} {'' if mark == 'share' else f'{mark} '}{value:.1%}"
         for item, series, mark, value in shares
     )
-    return Figure.of(
-        "redundancy",
-        f"Redundant share of the block parameters: {'; '.join(words)}.",
-        "sweep.share_chart",
-        shares,
-        left=len(fits.redundancy) - len(known),
-    )
+    described = f"Redundant share of the block parameters: {'; '.join(words)}."
+    return Figure.of("redundancy", described, shares, left=len(fits.redundancy) - len(known))
 
 
 def share_chart(shares: Sequence[Share], page: Layout) -> altair.ConcatChart:
