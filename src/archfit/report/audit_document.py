@@ -8,16 +8,7 @@ from typing import Any
 from archfit.audit.auditor import AuditResult, checked_claims
 from archfit.audit.findings import RULES, TOKENS, Finding, judged_size
 from archfit.audit.model import TABLES, UNBOUNDED
-from archfit.report.document import (
-    Command,
-    Document,
-    Figure,
-    Section,
-    Table,
-    facts,
-    json_of,
-    said,
-)
+from archfit.report.document import Command, Document, Figure, Section, Table, facts, json_of, said
 
 SHORT = {rule.id: rule.short for rule in RULES}
 MOST_NAMED = 3  # models beside each finding

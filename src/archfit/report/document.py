@@ -9,15 +9,13 @@ tables.toml, titles and captions of figures in figures.toml, the keys of JSON in
 sentences in sentences.toml, and sections that always say the same in sections.toml.
 """
 
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, is_dataclass, replace
-from functools import cache
 from importlib import import_module
 from string import Formatter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from archfit.spec.files import packed_file
+from archfit.spec.packed import packed_table
 from archfit.spec.sizes import written_size
 
 if TYPE_CHECKING:
@@ -29,10 +27,9 @@ LONGEST_NUMBER = 40  # characters
 NEXT = "Next"  # the title of the section that says what to do now
 
 
-@cache
 def written(name: str) -> dict[str, Any]:
     """What resources/report says of tables, figures, charts, sections or JSON, by their names."""
-    return tomllib.loads(packed_file(f"report/{name}.toml").read_text(encoding="utf-8"))
+    return packed_table(f"report/{name}.toml")
 
 
 def size_words(size: float) -> str:

@@ -105,8 +105,7 @@ def page_of(document: Document) -> str:
     look = _static("look.css")
     ours = {"charts": Markup(charts), "look": Markup(look), "script": Markup(script)}
     template = templates().get_template("page.html")
-    page: str = template.render(document=document, script_hash=f"sha256-{name}", **ours)
-    return page
+    return str(template.render(document=document, script_hash=f"sha256-{name}", **ours))
 
 
 def _static(name: str) -> str:
@@ -126,8 +125,7 @@ def vega_embed() -> str:
     """Vega, Vega-Lite and their embedding as one script, from the package that draws the files."""
     import vl_convert
 
-    script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return script
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
 @cache

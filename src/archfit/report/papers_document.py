@@ -5,20 +5,17 @@ conclusions, those of formulas from `theory`.
 """
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from archfit.fit.evidence import Measure
 from archfit.fit.evidence_points import estimate_of, shipped_findings
 from archfit.report.document import Command, Document, Section, Table, json_of, said
-from archfit.spec.files import packed_file
+from archfit.spec.packed import packed_table
 from archfit.theory.catalogue import quantity
 
-PAPERS = "papers.toml"
 NOT_RUN = "not trained here"
 SHOWN = 6  # items of a search, one line each
 DIGITS = 6
@@ -61,10 +58,9 @@ def _words(text: str) -> list[str]:
     return [word for word in found if word not in SMALL_WORDS]
 
 
-@cache
 def papers_table() -> dict[str, Any]:
     """What the file says: documents, entries, and captions of the page."""
-    return tomllib.loads(packed_file(PAPERS).read_text(encoding="utf-8"))
+    return packed_table("papers.toml")
 
 
 def paper_items() -> tuple[PaperItem, ...]:
