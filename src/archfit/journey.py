@@ -29,7 +29,7 @@ def advice_of(advice: Advice, *, command: str) -> Document:
     """What is said about a source; `command` is what was typed."""
     from archfit.data.sources import is_sample
     from archfit.report.advice_document import advice_document
-    from archfit.report.version import version_line
+    from archfit.report.page import version_line
 
     source = advice.source.words
     name = Path(source).name or Path(source).resolve().name

@@ -14,7 +14,7 @@ from archfit.fit.depths import BestDepth, Crossing
 from archfit.fit.fitted import Fits
 from archfit.fit.laws import FormError, Law
 from archfit.fit.noise import Noise, noise_among
-from archfit.report.fit_json import fit_json
+from archfit.report.fit_document import fit_json
 from archfit.spec import Architecture, Factorised, Patches
 from archfit.spec.estimate import UNKNOWN, Estimate
 from tests_curves import DATA, OTHER_DATA, record, shape

@@ -15,7 +15,7 @@ from archfit.cli.options import all_words, examples, with_words
 from archfit.cli.output import NAME, say, say_stopped, show
 from archfit.cli.streams import open_streams
 from archfit.report.document import Document
-from archfit.report.version import version_line
+from archfit.report.page import version_line
 from archfit.spec.errors import one_line, refuse_if
 
 QUESTION = "Which Transformer architecture fits my data?"

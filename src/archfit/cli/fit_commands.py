@@ -12,9 +12,8 @@ from archfit.fit.fitted import read_folders
 from archfit.report.atlas_document import atlas_document
 from archfit.report.document import Document
 from archfit.report.fit_document import Origin, fit_document, page_document, sweep_report
-from archfit.report.page import check_page_file, save_report
+from archfit.report.page import check_page_file, save_report, version_line
 from archfit.report.papers_document import papers_document
-from archfit.report.version import version_line
 from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.files import ADVICE, SWEEP
 from archfit.sweep.folder import read_sweep

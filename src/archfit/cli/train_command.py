@@ -20,7 +20,7 @@ from archfit.cli.progress import run_watchers
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.sources import SAMPLE, DataSettings
-from archfit.report.version import version_line
+from archfit.report.page import version_line
 from archfit.spec import RunSpec, load_file
 from archfit.spec.errors import check_at_least, check_choice, check_real, refuse_if
 from archfit.spec.files import LARGEST_SPEC

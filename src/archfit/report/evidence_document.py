@@ -15,7 +15,7 @@ from archfit.fit.evidence import (
 )
 from archfit.fit.evidence_points import OUTSIDE
 from archfit.report.document import Document, Section, json_of, said
-from archfit.report.fit_json import fit_json
+from archfit.report.fit_document import fit_json
 from archfit.spec import to_json
 from archfit.spec.estimate import CONFIDENCE
 

@@ -1,4 +1,7 @@
-"""What runs say, as a document: conclusions, tables with intervals of 90 %, and where from."""
+"""What runs say, as a document: conclusions, tables with intervals of 90 %, and where from.
+
+Columns of the JSON are in json.toml, as fit-…
+"""
 
 import shlex
 from collections import Counter
@@ -9,10 +12,13 @@ from pathlib import Path
 from archfit.fit.bottlenecks import MeasuredRedundancy
 from archfit.fit.cells import key_of
 from archfit.fit.conclusions import conclusions, short_size, subjects
+from archfit.fit.depths import Crossing
 from archfit.fit.fitted import Fits
-from archfit.report.document import Command, Document, Figure, Section, Table, said
-from archfit.report.fit_json import fit_json
-from archfit.spec import RunRecord
+from archfit.fit.laws import Law
+from archfit.fit.noise import Noise
+from archfit.report.document import Command, Document, Figure, Section, Table, json_of, said
+from archfit.spec import RunRecord, to_json
+from archfit.spec.estimate import CONFIDENCE
 
 NO_QUESTION = "What do these runs say?"
 LONGEST_LABEL, LONGEST_QUESTION = 40, 300
@@ -181,3 +187,48 @@ def provenance(records: Sequence[RunRecord], origins: Sequence[Origin]) -> Itera
         )
         rows = tuple((*row, str(count)) for row, count in sorted(counts.items()))
         yield replace(table, columns=(*table.columns, "runs"), rows=rows)
+
+
+def fit_json(fits: Fits) -> dict[str, object]:
+    """Everything, with `low` and `high` of 90 % intervals; null is what cannot be had."""
+    return json_of(
+        "fit",
+        fits,
+        confidence=CONFIDENCE,
+        crossings=[_crossing(item) for item in fits.crossings],
+        laws=[
+            json_of("fit-laws", law, parameter=name, estimate=estimate, depth=_depth(law))
+            for law in fits.laws
+            for name, estimate in law.parameters.items()
+        ],
+        forms=[
+            json_of("fit-forms", error, is_best=place == 0, law=law, depth=_depth(law))
+            for law in fits.laws
+            for place, error in enumerate(law.forms)
+        ],
+        noise=[_noise(item) for item in fits.noise],
+        tuned=[to_json(item) for item in fits.tunings],
+        conclusions=conclusions(fits),
+    )
+
+
+def _depth(law: Law) -> int | None:
+    return law.family.depth if law.kind == "size" else None
+
+
+def _crossing(item: Crossing) -> dict[str, object]:
+    """Whether there is one, and which ends lie beyond the sizes that were trained."""
+    found = item.is_crossing
+    return json_of(
+        "fit-crossings",
+        item,
+        depths=[item.shallow.depth, item.deep.depth],
+        outcome="crossing" if found else "no crossing",
+        low_is_beyond_range=found and item.size.low is None,
+        high_is_beyond_range=found and item.size.high is None,
+    )
+
+
+def _noise(noise: Noise) -> dict[str, object]:
+    cells = [json_of("fit-cells", cell, is_noisy=cell in noise.noisy.cells) for cell in noise.cells]
+    return json_of("fit-noise", noise, noisy_std=noise.noisy.std or None, cells=cells)
