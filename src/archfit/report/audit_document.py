@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from archfit.audit.auditor import AuditResult, checked_claims
@@ -38,15 +38,11 @@ def audit_document(models: Sequence[AuditResult]) -> Document:
 
 def audit_json(result: AuditResult) -> dict[str, Any]:
     """What --json prints of one model."""
-    measured, findings = None, [asdict(finding) for finding in result.findings]
-    for share in (finding["redundancy"] for finding in findings if finding["redundancy"]):
-        del share["source"]  # the evidence names it
-    if result.spectrum is not None:
-        points = [{"index": at, "singular_value": value} for at, value in result.spectrum.points()]
-        measured = json_of("spectrum", result.spectrum, points=points)
-    stacks = [json_of("stack", stack) for stack in result.model.stacks]
-    more = {"findings": findings, "stacks": stacks, "measured": measured}
-    return json_of("audit", result, first=result.model.stacks[0], **more)
+    measured, spectrum = None, result.spectrum
+    if spectrum is not None:
+        points = [{"index": at, "singular_value": value} for at, value in spectrum.points()]
+        measured = json_of("spectrum", spectrum, points=points)
+    return json_of("audit", result, first=result.model.stacks[0], measured=measured)
 
 
 def headline(result: AuditResult) -> str:

@@ -102,22 +102,22 @@ def json_of(name: str, item: object, **more: object) -> dict[str, Any]:
         value: Any = more[first] if first in more else getattr(item, first)
         for attribute in others:
             value = None if value is None else getattr(value, attribute)
-        if kind:
-            several = isinstance(value, tuple)
-            return [json_of(kind, each) for each in value] if several else json_of(kind, value)
-        return _json_value(value, form)
+        return _json_value(value, form, kind)
 
     return {key: value_at(path) for key, path in written("json")[name].items()}
 
 
-def _json_value(value: Any, form: str) -> object:
-    """What json.toml says of a value: how many, whether there is none, or to how many digits."""
+def _json_value(value: Any, form: str, kind: str) -> object:
+    """What json.toml says of a value: how many, whether there is none, to how many digits, or as
+    an object of which name."""
     if form in ("#", "?"):
         return len(value) if form == "#" else value is None
     if isinstance(value, tuple):
-        return [_json_value(each, form) for each in value] if form else list(value)
-    if form:
-        return None if value is None else round(value, int(form) or None)
+        return [_json_value(each, form, kind) for each in value]
+    if value is not None and kind:
+        return json_of(kind, value)
+    if value is not None and form:
+        return round(value, int(form) or None)
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
