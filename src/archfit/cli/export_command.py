@@ -153,8 +153,8 @@ def _document(made: formats.Export, out: Path, names: list[str], data: Path | No
         title=made.format,
         headline=f"{made.format}: {params.total:,} parameters ({parts})",
         sections=(
-            Section.of("", *files, *untied * is_untied, *(f"Note: {note}." for note in made.notes)),
-            Section.of(NEXT, *[Command(train), *made_by * (data is None)] * (TRAIN in names)),
+            Section.of(*files, *untied * is_untied, *(f"Note: {note}." for note in made.notes)),
+            Section.of(*[Command(train), *made_by * (data is None)] * (TRAIN in names), title=NEXT),
         ),
         data=json_of("export", made, files=files),
     )

@@ -33,24 +33,22 @@ def advice_document(advice: Advice, *, name: str, command: str, version: str) ->
         title=f"Which Transformer fits {name}?",
         headline=said("advice.headline", advice.data, shape=shape, vocabulary=word, budget=budget),
         sections=(
-            Section.of("", *_answer(advice)),
-            Section.of("Why this depth", *_why(advice), is_why=True),
+            Section.of(*_answer(advice)),
+            Section.of(*_why(advice), title="Why this depth", is_why=True),
             Section.of(
-                "Measured on your data",
                 Table.of("trials", advice.trials),
                 Table.of("ladder", runs),
+                title="Measured on your data",
                 is_why=True,
             ),
             *(replace(part, is_why=True) for part in why_sections(plan) if not part.figures),
             Section.of(
-                "",
-                Table(title="The data", columns=("quantity", "value"), rows=about),
-                is_detail=True,
+                Table(title="The data", columns=("quantity", "value"), rows=about), is_detail=True
             ),
             Section.of(
-                "How to make it again",
                 Command(command),
                 said("advice.made", version),
+                title="How to make it again",
                 is_detail=True,
             ),
         ),

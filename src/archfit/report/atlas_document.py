@@ -120,7 +120,7 @@ def atlas_document(atlas: Atlas) -> Document:
         title="Which depth is best at each size",
         headline=headline,
         sections=(
-            Section.of(LARGEST, *_largest(view)),
+            Section.of(*_largest(view), title=LARGEST),
             _best_section(view),
             Section.of_page("atlas-intervals", intervals),
             Section.of_page("atlas-worth", _costs(view)),
@@ -153,8 +153,8 @@ def _best_section(view: AtlasView) -> Section:
         "Best depth", lambda curve, is_trained: _best(curve, is_brief=True) + "*" * (not is_trained)
     )
     if not table.rows:
-        return Section.of("", said("atlas.none", depths=LEAST_DEPTHS, repeats=LEAST_DEGREES))
-    return Section.of("", *written("sections")["atlas-best"]["sentences"], table, is_why=True)
+        return Section.of(said("atlas.none", depths=LEAST_DEPTHS, repeats=LEAST_DEGREES))
+    return Section.of(*written("sections")["atlas-best"]["sentences"], table, is_why=True)
 
 
 def _name(series: Series) -> str:
@@ -255,14 +255,14 @@ def _foretold_section(view: AtlasView) -> Section:
     )
     answer = said("atlas.helps" if helping else "atlas.helpless", helping)
     told = (sentence.format(alone.regret) for sentence in about["sentences"])
-    return Section.of(about["title"], answer, *told, table, is_detail=True)
+    return Section.of(answer, *told, table, title=about["title"], is_detail=True)
 
 
 def _kind_section(kind: AtlasKind, name: str, curves: Curves) -> Section:
     best = ", ".join(f"{size_words(curve.size)}: {_best(curve)}" for curve in curves)
     described, words = said("atlas.figure", kind, best=best), {"kind": kind.name, "tokens": name}
     figure = Figure.of("depth-{kind}", described, curves, kind.unit, **words)
-    return Section.of(kind.name, said("atlas.kind", kind, best=best), figure, is_detail=True)
+    return Section.of(said("atlas.kind", kind, best=best), figure, title=kind.name, is_detail=True)
 
 
 def _exceptions_section(view: AtlasView) -> Section:
@@ -273,4 +273,4 @@ def _exceptions_section(view: AtlasView) -> Section:
         if curve.explained < EXPLAINED
     ]
     told = said("atlas.exceptions", EXPLAINED, "; ".join(rough) or "none")
-    return Section.of("Exceptions", *[told] * any(view.curves.values()), is_detail=True)
+    return Section.of(*[told] * any(view.curves.values()), title="Exceptions", is_detail=True)

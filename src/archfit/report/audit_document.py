@@ -27,9 +27,9 @@ def audit_document(models: Sequence[AuditResult]) -> Document:
         title=", ".join(result.model.name for result in models),
         headline=each[0] if len(models) == 1 else gallery_summary(models),
         sections=(
-            Section.of("", *(each if len(models) > 1 else _bottleneck(models[0]))),
+            Section.of(*(each if len(models) > 1 else _bottleneck(models[0]))),
             *(part for one in models for part in model_sections(one, is_one=len(models) == 1)),
-            Section.of("", *drawn, is_detail=True),
+            Section.of(*drawn, is_detail=True),
         ),
         data=[audit_json(result) for result in models],
         status=min(worst, key=SEVERITIES.index, default=""),
@@ -68,8 +68,8 @@ def model_sections(result: AuditResult, *, is_one: bool = True) -> tuple[Section
         title = said("audit.finding", found, name=name, stacks=where, share=share)
         fact, _, rest = found.evidence.partition(". ")
         fix = f"Fix: {found.fix}."
-        findings.append(Section.of(title, f"{fact}.", fix, status=found.severity))
-        why += [Section.of(f"{name}Why {found.id}", f"{rest}.", is_why=True)] if rest else []
+        findings.append(Section.of(f"{fact}.", fix, title=title, status=found.severity))
+        why += [Section.of(f"{rest}.", title=f"{name}Why {found.id}", is_why=True)] if rest else []
     sizes = [words for stack in model.stacks for _, words in facts("stack_in_brief", stack)]
     if model.parameters.total is not None:
         sizes += [words for _, words in facts("audited_size", model.parameters)]
@@ -83,9 +83,9 @@ def model_sections(result: AuditResult, *, is_one: bool = True) -> tuple[Section
     return (
         *findings,
         *why,
-        Section.of("", *(f"{words}." for words in sizes), is_why=not is_one),
-        Section.of("", table, is_why=True),
-        Section.of("", *told, is_why=True),
+        Section.of(*(f"{words}." for words in sizes), is_why=not is_one),
+        Section.of(table, is_why=True),
+        Section.of(*told, is_why=True),
     )
 
 
@@ -155,17 +155,17 @@ def gallery_document(models: Sequence[AuditResult], version: str) -> Document:
         title=f"{len(models)} published Transformers, audited",
         headline=gallery_summary(models),
         sections=(
-            Section.of("", *_named(models)),
+            Section.of(*_named(models)),
             Section.next(
                 Command("archfit audit NAME"),
                 Command("archfit audit NAME --fail-on FINDING  # one of these, for scripts"),
                 Command("archfit audit --all --chart gallery.html"),
             ),
-            Section.of("", f"Made by {version}.", is_detail=True),
-            Section.of("", Table.of("claims", checked_claims(models)), is_why=True),
-            Section.of("", gallery_figure(models), is_detail=True),
-            Section.of("", listed, is_why=True),
-            Section.of("Findings", Table.of("findings", findings), is_detail=True),
+            Section.of(f"Made by {version}.", is_detail=True),
+            Section.of(Table.of("claims", checked_claims(models)), is_why=True),
+            Section.of(gallery_figure(models), is_detail=True),
+            Section.of(listed, is_why=True),
+            Section.of(Table.of("findings", findings), title="Findings", is_detail=True),
         ),
         data=[audit_json(result) for result in models],
     )

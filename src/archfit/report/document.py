@@ -258,10 +258,9 @@ class Section:
     status: str = ""  # of a check, or the severity of a finding: a page sets it off by that
 
     @classmethod
-    def of(cls, title: str, *parts: str | Table | Figure, **marks: Any) -> "Section":
+    def of(cls, *parts: str | Table | Figure, **marks: Any) -> "Section":
         """A section of these parts, of each kind in their order; `marks` are its other fields."""
         return cls(
-            title=title,
             sentences=tuple(part for part in parts if isinstance(part, str)),
             tables=tuple(part for part in parts if isinstance(part, Table)),
             figures=tuple(part for part in parts if isinstance(part, Figure)),
@@ -271,7 +270,7 @@ class Section:
     @classmethod
     def next(cls, *parts: str) -> "Section":
         """What to do now."""
-        return cls.of(NEXT, *parts)
+        return cls.of(*parts, title=NEXT)
 
     @classmethod
     def of_page(cls, name: str, *parts: Table | Figure) -> "Section":
@@ -283,7 +282,7 @@ class Section:
         tables = [part for part in parts if isinstance(part, Table)]
         if tables and not any(table.rows for table in tables):
             return cls()
-        return cls.of(about["title"], *about["sentences"], *parts, is_detail=True)
+        return cls.of(*about["sentences"], *parts, title=about["title"], is_detail=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -58,7 +58,7 @@ def page_document(file: Path, figures: Mapping[str, Sequence[Path]]) -> Document
     return Document(
         title=str(file),
         headline=said("report.page", file, len(figures)),
-        sections=(Section.of("Charts", *figures, is_why=True),),
+        sections=(Section.of(*figures, title="Charts", is_why=True),),
         data={"file": str(file), "figures": listed},
     )
 
@@ -67,7 +67,7 @@ def fit_document(fits: Fits) -> Document:
     """What `archfit fit` says: conclusions by subject, and every table of the fit."""
     first, *others = conclusions(fits)
     why = (replace(part, is_why=True) for part in _sections(fits, {}))
-    sections = Section.of("", *others), *why
+    sections = Section.of(*others), *why
     return Document(
         title="What the runs say", headline=first, sections=sections, data=fit_json(fits)
     )
@@ -88,9 +88,9 @@ def sweep_report(
     return Document(
         title=questions[0] if questions else NO_QUESTION,
         sections=(
-            Section.of("", *questions[1:], said("report.about", fits)),
+            Section.of(*questions[1:], said("report.about", fits)),
             *_sections(fits, labels, sweep_figures(fits, labels)),
-            Section.of("How to reproduce it", *again, made, *provenance(records, origins)),
+            Section.of(*again, made, *provenance(records, origins), title="How to reproduce it"),
         ),
         data=fit_json(fits),
     )
@@ -139,10 +139,10 @@ def _sections(
     redundancy = Table.of("redundancy", fits.redundancy, redundant=_saved)
     others = Table.of("contrasts", fits.contrasts), best, rankings, laws, cells
     return (
-        *(Section.of(name, *sentences) for name, sentences in subjects(fits).items()),
-        Section.of("Figures", *figures),
-        Section.of("Tables", crossings, redundancy),
-        Section.of("More tables", *others, is_detail=True),
+        *(Section.of(*sentences, title=name) for name, sentences in subjects(fits).items()),
+        Section.of(*figures, title="Figures"),
+        Section.of(crossings, redundancy, title="Tables"),
+        Section.of(*others, title="More tables", is_detail=True),
     )
 
 

@@ -29,13 +29,12 @@ def measure_document(measured: Measurement) -> Document:
         headline=said("measure.headline", measured, exact=" (exact)" * measured.is_exact),
         sections=(
             Section.of(
-                "",
                 *(f"{part[0].upper()}{part[1:]}." for part in certain.split("; ")),
                 said("measure.bounds", measured),
                 said("measure.network", **words),
             ),
-            Section.of("", Table.of("trial-primes", measured.trials, title=title), is_why=True),
-            Section.of("", *_parts(measured), is_why=True),
+            Section.of(Table.of("trial-primes", measured.trials, title=title), is_why=True),
+            Section.of(*_parts(measured), is_why=True),
         ),
         data=json_of(
             "measurement",
@@ -70,7 +69,7 @@ def claims_document() -> Document:
     return Document(
         title="Claims",
         headline=said("measure.claims", number=len(rows), names=[name for name, _ in rows]),
-        sections=(Section.of("", Table.of("rank-claims", rows)),),
+        sections=(Section.of(Table.of("rank-claims", rows)),),
         data={"claims": [{"claim": name, "says": says} for name, says in rows]},
     )
 
@@ -87,7 +86,7 @@ def claim_document(claim: RankClaim, groups: Sequence[Sequence[Measurement]]) ->
     return Document(
         title=title,
         headline=f"{claim.name}: {held['verdict']}.",
-        sections=(Section.of("", table),),
+        sections=(Section.of(table),),
         data={"claim": claim.name, "says": claim.says, "rows": rows, **held},
     )
 
@@ -114,7 +113,7 @@ def growth_document(measured: Sequence[Measurement]) -> Document:
     return Document(
         title=says,
         headline=f"{GROWTH}: {says}: {held['verdict']}.",
-        sections=(Section.of("", figure.caption, table), Section.of("", figure, is_detail=True)),
+        sections=(Section.of(figure.caption, table), Section.of(figure, is_detail=True)),
         data={"claim": GROWTH, "says": says, "rows": rows, **held},
     )
 

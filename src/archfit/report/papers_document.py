@@ -142,16 +142,16 @@ def papers_document(words: Sequence[str] = ()) -> Document:
         documents = {title: counts[key] for key, title in papers_table()["documents"].items()}
         statuses = Counter(item.status for item in every).most_common()
         headline = said("papers.all", len(every), [f"{count} {word}" for word, count in statuses])
-        brief = Section.of("", *papers_table()["about"])
+        brief = Section.of(*papers_table()["about"])
         table = Table.of("papers", documents.items())
     elif is_why:
         headline = said("papers.first" if len(found) > SHOWN else "papers.few", len(found), SHOWN)
     sections = (
         Section.of(
-            item.name,
             f"{item.authors}: {item.says}",
             Command(item.command),
             f"ours: {our_number(item)}",
+            title=item.name,
             is_why=is_why,
         )
         for item in found
@@ -159,7 +159,7 @@ def papers_document(words: Sequence[str] = ()) -> Document:
     return Document(
         title="The papers, item by item",
         headline=headline,
-        sections=(Section.of("", table), brief, *sections),
+        sections=(Section.of(table), brief, *sections),
         data={"items": [json_of("paper-item", one, ours=our_number(one)) for one in found]},
     )
 
@@ -180,7 +180,7 @@ def evidence_document(
     return Document(
         title="What the shipped runs say about the papers' findings",
         headline=said("evidence.experiments", len(findings), told),
-        sections=(Section.of("", *answers), *map(_section, findings)),
+        sections=(Section.of(*answers), *map(_section, findings)),
         data=data | fit_rows(evidence) if rows else data,
     )
 
@@ -188,11 +188,11 @@ def evidence_document(
 def _section(finding: EvidenceFinding) -> Section:
     """What was asked and measured, what the claim assumes, and the verdict."""
     return Section.of(
-        said("evidence.asks", finding),
         *([f"Paper: {finding.paper}"] if finding.paper else []),
         *(said("evidence.measure", found) for found in finding.measures),
         *assumed(finding),
         said("evidence.verdict", finding, verdict=finding.verdict.upper()),
+        title=said("evidence.asks", finding),
         is_why=True,
         status=finding.verdict,
     )

@@ -30,7 +30,7 @@ def plan_document(plan: Plan) -> Document:
         title=TITLE,
         headline=f"{said('plan.shape', plan.shape)} for {plan.request.budget}",
         sections=(
-            Section.of("", *confidence(plan), total_words(plan)),
+            Section.of(*confidence(plan), total_words(plan)),
             Section.next(*_next(plan)),
             *why_sections(plan),
         ),
@@ -51,13 +51,13 @@ def why_sections(plan: Plan) -> tuple[Section, ...]:
     table = Table.of("advisers", shaped, shape=named_shape)
     opinions = (said("plan.opinion", advice) for advice in plan.advice if advice not in shaped)
     return (
-        Section.of("Depths", *_depths(plan), is_why=True),
-        Section.of("Other inputs for the same budget", *_repairs(plan), is_why=True),
-        Section.of("", replace(table, rows=(ours, *table.rows)), is_why=True),
-        Section.of("Advice that names no shape", *opinions, is_why=True),
-        Section.of("What speaks against this", *evidence_against(), is_why=True),
-        Section.of("Training", *_training(plan), is_why=True),
-        Section.of("Figures", depth_figure(plan), is_detail=True),
+        Section.of(*_depths(plan), title="Depths", is_why=True),
+        Section.of(*_repairs(plan), title="Other inputs for the same budget", is_why=True),
+        Section.of(replace(table, rows=(ours, *table.rows)), is_why=True),
+        Section.of(*opinions, title="Advice that names no shape", is_why=True),
+        Section.of(*evidence_against(), title="What speaks against this", is_why=True),
+        Section.of(*_training(plan), title="Training", is_why=True),
+        Section.of(depth_figure(plan), title="Figures", is_detail=True),
     )
 
 

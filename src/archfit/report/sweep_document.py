@@ -44,12 +44,11 @@ def cells_document(sweep: Sweep) -> Document:
         headline=f"{title}, about {time} on one H200. Nothing was trained.",
         sections=(
             Section.of(
-                "",
                 *filter(None, [sweep.question]),  # a user's own sweep need not have one
                 said("sweeps.about", shapes[0], shapes[-1], **counts),
             ),
             Section.next("The same command without --dry-run and with --out DIR trains them."),
-            Section.of("", Table.of("sweep", specs, title=title, **computed), is_why=True),
+            Section.of(Table.of("sweep", specs, title=title, **computed), is_why=True),
         ),
         data=json_of(
             "sweep",
@@ -91,12 +90,12 @@ def outcome_document(
         title=sweep.name,
         headline=said("sweeps.ended", sweep, runs=len(sweep.specs), parts=parts),
         sections=(
-            Section.of("", *(f"Failed: {reason}" for reason in reasons)),
-            Section.of("", *conclusions),
+            Section.of(*(f"Failed: {reason}" for reason in reasons)),
+            Section.of(*conclusions),
             Section.next(Command(f"archfit report {shlex.quote(folder)} --out report.html")),
-            Section.of("Question", *filter(None, [sweep.question]), is_why=True),
-            Section.of("Table of runs", results, is_why=True),
-            Section.of("", failed, is_why=True),
+            Section.of(*filter(None, [sweep.question]), title="Question", is_why=True),
+            Section.of(results, title="Table of runs", is_why=True),
+            Section.of(failed, is_why=True),
         ),
         data=json_of("sweep-outcome", sweep, conclusions=tuple(conclusions), **ends, **found),
         status="failed" if failures else "",
@@ -156,12 +155,11 @@ def runs_document(records: Sequence[RunRecord], folder: str) -> Document:
         headline=headline,
         sections=(
             Section.of(
-                "",
                 *_best_rate(rows),
                 *(f"{run.spec.name} {status}." for run, status, nats, _ in rows if nats is None),
                 f"The folder: {documents[0]['folder'] if is_one else folder}.",
             ),
-            Section.of("", table, is_why=len(records) > MOST_ROWS),
+            Section.of(table, is_why=len(records) > MOST_ROWS),
             Section.next(*map(Command, _after_training(ended, shlex.quote(folder)))),
         ),
         data=documents[0] if is_one else {"runs": documents},
@@ -217,9 +215,9 @@ def data_document(description: Mapping[str, object], folder: str, *sentences: st
         title=folder,
         headline=headline,
         sections=(
-            Section.of("", *sentences, *(sentence for _, sentence in others), *notes),
+            Section.of(*sentences, *(sentence for _, sentence in others), *notes),
             Section.next(Command(f"archfit advise {shlex.quote(folder)} --params {size}")),
-            Section.of("", Table(title=folder, columns=("", ""), rows=tuple(rows)), is_why=True),
+            Section.of(Table(title=folder, columns=("", ""), rows=tuple(rows)), is_why=True),
         ),
         data=dict(description),
     )

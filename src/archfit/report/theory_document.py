@@ -60,16 +60,14 @@ def bounds_document(report: BoundsReport, verdict: Refutation | None) -> Documen
         sections=(
             *_verdict_sections(verdict),
             Section.of(
-                "",
                 said("bounds.analysed", network=network, mask=mask),
                 said("bounds.lower", report.lower, proved=PROVED[report.lower.status]),
                 said("bounds.upper", report.upper, proved=PROVED[report.upper.status]),
                 said("bounds.regime", shape.depth, regime),
                 said("bounds.means"),
             ),
-            Section.of("", table, is_why=True),
+            Section.of(table, is_why=True),
             Section.of(
-                "",
                 f"Network: {data['network']}.",
                 f"{regime.paper_threshold:.3f} = {said('bounds.paper-threshold')}.",
                 f"{regime.corrected_threshold:.3f} = {regime.corrected_threshold_is}.",
@@ -77,7 +75,7 @@ def bounds_document(report: BoundsReport, verdict: Refutation | None) -> Documen
                 said("bounds.sources"),
                 is_why=True,
             ),
-            Section.of("", bounds_figure(shape), is_detail=True),
+            Section.of(bounds_figure(shape), is_detail=True),
         ),
         data=data | _data("refutation", verdict),
     )
@@ -111,7 +109,6 @@ def quantity_document(result: Quantity, verdict: Refutation | None) -> Document:
         comparison = [said("quantity.compared", relation=relation, **words)]
     given = ", ".join(f"{key}={_text(value)}" for key, value in inputs.items())
     about = Section.of(
-        "",
         entry.meaning,
         f"Status: {_said_status(result.status_line)}.",
         f"Source: {result.source.removeprefix('derived here ').strip('()')}.",
@@ -151,7 +148,7 @@ def _verdict_sections(verdict: Refutation | None) -> tuple[Section, ...]:
     word = "REFUTED" if verdict.refuted else "not refuted"
     allows = said("bounds.allows", formula=formula, best=best)
     check = [said("bounds.check")] * verdict.refuted
-    return (Section.of(said("bounds.refuted", verdict, word=word), allows, *check),)
+    return (Section.of(allows, *check, title=said("bounds.refuted", verdict, word=word)),)
 
 
 def _said_status(line: str) -> str:
@@ -182,9 +179,9 @@ def quantities_document() -> Document:
         title="Quantities of the papers",
         headline=said("quantity.all", len(ENTRIES)),
         sections=(
-            Section.of("", *(f"{group}: {', '.join(found)}." for group, found in names.items())),
-            Section.of("", f"Letters: {_letters(letters)}.", is_why=True),
-            *(Section.of(titles[at], ENTRIES[at].meaning, is_why=True) for at in ENTRIES),
+            Section.of(*(f"{group}: {', '.join(found)}." for group, found in names.items())),
+            Section.of(f"Letters: {_letters(letters)}.", is_why=True),
+            *(Section.of(ENTRIES[at].meaning, title=titles[at], is_why=True) for at in ENTRIES),
         ),
         data=[json_of("quantity", entry, source=entry.row["source"]) for entry in ENTRIES.values()],
     )
@@ -210,11 +207,10 @@ def witness_document(check: "WitnessCheck") -> Document:
         headline=said(follows if check.verified else "witness.not-verified", expected),
         sections=(
             Section.of(
-                "",
                 said("witness.ranks", **words),
                 said("witness.wrong" if check.entries_wrong else "witness.right", check),
             ),
-            Section.of("", Table(title=title, columns=("", ""), rows=tuple(lines)), is_why=True),
+            Section.of(Table(title=title, columns=("", ""), rows=tuple(lines)), is_why=True),
         ),
         data=_data("witness", check),
     )
