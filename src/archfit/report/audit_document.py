@@ -13,7 +13,6 @@ from archfit.report.document import Command, Document, Figure, Section, Table, f
 SHORT = {rule.id: rule.short for rule in RULES}
 MOST_NAMED = 3  # models beside each finding
 SEVERITIES = ("high", "medium", "low")
-RATIOS = ("attention ratio", "rank ratio", "million parameters")  # that a terminal has room for
 
 
 def audit_document(models: Sequence[AuditResult]) -> Document:
@@ -130,27 +129,19 @@ def _facts(result: AuditResult) -> Iterator[tuple[str, str]]:
 
 
 def models_table(models: Sequence[AuditResult]) -> Table:
-    """A row for each model, without its findings; what is not known is empty."""
+    """A row for each model, its findings by their short names; what is not known is empty."""
     return Table.of(
         "models",
         models,
         title=f"{len(models)} published Transformers",
         modality=lambda result: (result.model.modality or "").replace("_", " "),
+        short=lambda result: " ".join(dict.fromkeys(SHORT[found.id] for found in result.findings)),
     )
 
 
 def gallery_document(models: Sequence[AuditResult], version: str) -> Document:
     """Every model of the built-in table, beside what the papers say about them."""
     findings = [(result, found) for result in models for found in result.findings]
-    table = models_table(models)
-    short = (dict.fromkeys(SHORT[found.id] for found in result.findings) for result in models)
-    listed = replace(
-        table,
-        columns=(*table.columns, "findings"),
-        rows=tuple((*row, " ".join(names)) for row, names in zip(table.rows, short, strict=True)),
-        narrow=("model", "depth", "width", *RATIOS, "findings"),
-        sortable=True,
-    )
     return Document(
         title=f"{len(models)} published Transformers, audited",
         headline=gallery_summary(models),
@@ -164,7 +155,7 @@ def gallery_document(models: Sequence[AuditResult], version: str) -> Document:
             Section.of(f"Made by {version}.", is_detail=True),
             Section.of(Table.of("claims", checked_claims(models)), is_why=True),
             Section.of(gallery_figure(models), is_detail=True),
-            Section.of(listed, is_why=True),
+            Section.of(models_table(models), is_why=True),
             Section.of(Table.of("findings", findings), title="Findings", is_detail=True),
         ),
         data=[audit_json(result) for result in models],

@@ -49,6 +49,7 @@ class Template(Formatter):
         "list": lambda values: ", ".join(map(str, values)),
         "and": lambda values: " and ".join(map(str, values)),
         "size": size_words,
+        "gigabytes": lambda value: f"{value / 1e9:,.2f}",
         "millions": lambda value: f"{value / 1e6:{',.0f' if value >= 1e9 else '.4g'}}",
         "2 digits": lambda value: written_size(round(float(f"{value:.2g}"))),
         "3 digits": lambda value: written_size(round(float(f"{value:.3g}"))),

@@ -167,9 +167,7 @@ def _training(plan: Plan) -> Iterator[str]:
     if costs.tokens_per_param < usual:
         each = said("plan.epochs", EPOCHS, each=each, usual=usual)
     yield said("plan.costs", costs, each=each)
-    memory = asdict(costs.memory) | {"total": costs.memory.total}
-    gigabytes = {name: size / 1e9 for name, size in memory.items()}
-    yield said("plan.memory", costs.memory, context=context, **gigabytes)
+    yield said("plan.memory", costs.memory, context=context)
     outside = "" if costs.start.in_range else "; this one or its training is larger"
     yield said("plan.start", costs.start, outside=outside)
 

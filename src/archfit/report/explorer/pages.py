@@ -89,7 +89,7 @@ def _audit_page(asked: Question, values: Json) -> None:
         }
 
 
-COLUMNS = (*audit_document.models_table(()).columns, "findings")
+COLUMNS = audit_document.models_table(()).columns
 WORDS = ("model", "modality", "findings")  # columns; the others hold numbers
 SLUGS = tuple(column.replace(" ", "-") for column in COLUMNS)
 
@@ -114,7 +114,9 @@ def _gallery_page(asked: Question, values: Json) -> None:
         text = row["columns"][at]
         return 0 if COLUMNS[at] in WORDS else float(text.replace(",", "")), text.casefold()
 
-    cells = audit_document.models_table(models).rows
+    cells = [
+        row[:-1] for row in audit_document.models_table(models).rows
+    ]  # findings are marks here
     rows: list[Json] = [
         {
             "cells": row,
