@@ -14,8 +14,8 @@ SRC = Path(__file__).parents[2] / "src" / "archfit"
 
 def _raised() -> Iterator[tuple[str, set[str], set[str]]]:
     """The name of each refusal in the code, what it is given, and by mappings of its function."""
-    rooms = ("spec", "theory", "exact", "audit", "cli")
-    files = (path for room in rooms for path in (SRC / room).glob("*.py"))
+    rooms = ("spec", "theory", "exact", "audit", "report", "cli")
+    files = (path for room in rooms for path in (SRC / room).rglob("*.py"))
     functions = (
         node
         for file in files

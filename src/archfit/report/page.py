@@ -138,9 +138,8 @@ def templates() -> "Environment":
     """What makes pages: words are escaped, and a name that is not given is a mistake."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    made = Environment(
-        loader=PackageLoader("archfit.report"), autoescape=True, undefined=StrictUndefined
-    )
+    loader = PackageLoader("archfit.report")
+    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     made.tests["command"] = lambda sentence: isinstance(sentence, Command)
     return made
 
@@ -169,7 +168,5 @@ def commit() -> str:
 
 def _git(checkout: Path, *words: str) -> tuple[bool, str]:
     """Whether it went well, and what it said."""
-    said = subprocess.run(
-        ["git", *words], cwd=checkout, capture_output=True, text=True, check=False
-    )
+    said = subprocess.run(["git", *words], cwd=checkout, capture_output=True, text=True)
     return said.returncode == 0, said.stdout.strip()

@@ -24,6 +24,7 @@ from archfit.fit.evidence_points import OUTSIDE, estimate_of, shipped_findings
 from archfit.report.document import Command, Document, Section, Table, json_of, said
 from archfit.report.fit_document import fit_json
 from archfit.spec import to_json
+from archfit.spec.errors import refuse_if
 from archfit.spec.estimate import CONFIDENCE
 from archfit.spec.packed import packed_table
 from archfit.theory.catalogue import quantity
@@ -127,11 +128,7 @@ def papers_document(words: Sequence[str] = ()) -> Document:
     asked, every = _words(" ".join(words)), paper_items()
     found = [item for item in every if item.matches(asked, in_text=False)]
     found = found or [item for item in every if item.matches(asked, in_text=True)]
-    if not found:
-        raise ValueError(
-            f"no item of the papers has the words {' '.join(words)!r}; `archfit papers --why` has "
-            "all of them"
-        )
+    refuse_if(not found, "papers-nothing", words=repr(" ".join(words)))
     is_why = not asked or len(found) > 1
     first = {one: f"{papers_table()['short'][one.document]}, {one.items[0]}" for one in found}
     shown = found[: SHOWN * is_why]

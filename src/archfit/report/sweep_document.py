@@ -13,6 +13,7 @@ from archfit.fit.noise import LEAST_DEGREES
 from archfit.report.document import Command, Document, Section, Table, facts, json_of, said
 from archfit.spec import Factorised, RunRecord, RunSpec, to_json
 from archfit.spec.data_kinds import DATA_KINDS
+from archfit.spec.errors import refusal
 from archfit.spec.gpu_cost import gpu_seconds
 from archfit.sweep.runner import CellQueue
 from archfit.sweep.sweep import Sweep
@@ -205,9 +206,7 @@ def data_document(description: Mapping[str, object], folder: str, *sentences: st
         brief = facts("data_in_brief", **words, folder=folder)
         notes = [f"Note: {warning}" for warning in _part(description["warnings"], list)]
     except (KeyError, TypeError, ValueError) as problem:
-        raise ValueError(
-            f"{folder}/data.json is damaged ({problem}); prepare it again with --overwrite"
-        ) from problem
+        raise refusal("damaged-data", folder=folder, problem=problem) from problem
     (_, headline), *others = brief
     tokens = _part(description["train"], dict)["tokens"]
     size = next(size for least, size in SIZES.items() if tokens >= least)
@@ -247,5 +246,5 @@ def _part(value: object, kind: type[Part]) -> Part:
     """The value, which a file may hold in any other kind."""
     if not isinstance(value, kind):
         belongs = "an object" if kind is dict else "a list"
-        raise ValueError(f"data.json holds {value!r} where {belongs} belongs; prepare it again")
+        raise refusal("data-of-other-kind", value=repr(value), belongs=belongs)
     return value

@@ -277,10 +277,8 @@ def rank_chart(panels: Sequence[RankPanel], of_positions: bool, page: Layout) ->
         charts.append(look.panel("ranks", rows, frame, layout, names, f"{panel.title}: ranks"))
         if not of_positions:
             widths = look.log_ticks([cell.architecture.width for cell in panel.widths])
-            curves: dict[str, Rows] = {
-                "curves": [row for curve in panel.curve for row in curve_rows(curve)]
-            }
-            rows, title = panel.rows(panel.widths) | curves, f"depth {depth}: widths"
+            curves = [row for curve in panel.curve for row in curve_rows(curve)]
+            rows, title = panel.rows(panel.widths) | {"curves": curves}, f"depth {depth}: widths"
             charts.append(look.panel("widths", rows, Frame(widths, losses), layout, title=title))
     return look.side_by_side(charts, layout)
 

@@ -72,11 +72,8 @@ def comparison_chart(
             nats = result.first.mean
             runs += [{"row": name, "bits": loss * bits / nats} for loss in result.first.losses]
         shown = look.ends([*look.numbers(means, "low", "high"), *look.numbers(runs, "bits")])
-        rows: dict[str, Rows] = {
-            "best": [{"bits": ranking.best.bits_per_byte}],
-            "means": means,
-            "runs": runs,
-        }
+        best_of_all = [{"bits": ranking.best.bits_per_byte}]
+        rows: dict[str, Rows] = {"best": best_of_all, "means": means, "runs": runs}
         title = f"about {short_size(ranking.best.architecture.params)} parameters"
         panels.append(look.panel("comparison", rows, Frame(shown, names), layout, title=title))
     return look.side_by_side(panels, layout)
