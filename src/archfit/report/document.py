@@ -118,7 +118,7 @@ def _json_value(value: Any, form: str, kind: str) -> object:
     if value is not None and kind:
         return json_of(kind, value)
     if value is not None and form:
-        return round(value, int(form) or None)
+        return float(value) if form == "real" else round(value, int(form) or None)
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 

@@ -20,10 +20,9 @@ from archfit.fit.evidence import (
     evidence_fits,
     evidence_records,
 )
-from archfit.fit.evidence_points import OUTSIDE, estimate_of, shipped_findings
-from archfit.report.document import Command, Document, Section, Table, json_of, said
+from archfit.fit.evidence_points import estimate_of, shipped_findings
+from archfit.report.document import Command, Document, Section, Table, json_of, said, written
 from archfit.report.fit_document import fit_json
-from archfit.spec import to_json
 from archfit.spec.errors import refuse_if
 from archfit.spec.estimate import CONFIDENCE
 from archfit.spec.packed import packed_table
@@ -34,14 +33,6 @@ SHOWN = 6  # items of a search, one line each
 DIGITS = 6
 SMALL_WORDS = ("a", "an", "and", "command", "for", "in", "is", "of", "on", "the", "what", "which")
 HOLE = re.compile(r"\{(=?)\s*([^}]*)\}")
-VERDICTS = {  # and what is said of how many have them
-    "confirmed": "confirmed",
-    "refuted": "refuted",
-    "undecided": "undecided",
-    OUTSIDE: "outside of what they assume",
-    "new": "questions of our own",
-}
-ANSWERS = {"refuted": "No.", "confirmed": "Yes.", "undecided": "Undecided."}  # to what was asked
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -167,17 +158,18 @@ def evidence_document(
     """What the shipped runs say about the papers' findings; `rows`: with every fit in the JSON."""
     data = evidence_json(evidence, findings)
     counts = Counter(str(finding.verdict) for finding in findings)
-    told = [f"{counts[verdict]} {words}" for verdict, words in VERDICTS.items()]
-    answers = (
+    verdicts, answers = written("sentences")["verdicts"], written("sentences")["answers"]
+    told = [f"{counts[verdict]} {words}" for verdict, words in verdicts.items()]
+    answered = (
         f"{each.asks} {answer}"
-        for verdict, answer in ANSWERS.items()
+        for verdict, answer in answers.items()
         for each in findings
         if each.verdict == verdict
     )
     return Document(
         title="What the shipped runs say about the papers' findings",
         headline=said("evidence.experiments", len(findings), told),
-        sections=(Section.of(*answers), *map(_section, findings)),
+        sections=(Section.of(*answered), *map(_section, findings)),
         data=data | fit_rows(evidence) if rows else data,
     )
 
@@ -197,21 +189,9 @@ def _section(finding: EvidenceFinding) -> Section:
 
 def evidence_json(evidence: Evidence, findings: Sequence[EvidenceFinding]) -> dict[str, object]:
     """What `archfit fit --evidence --json` prints before the rows of every sweep."""
-    return {
-        "confidence": CONFIDENCE,
-        "findings": [
-            dict(to_json(finding)) | {"measures": [_measure(m) for m in finding.measures]}  # type: ignore[call-overload]  # an object
-            for finding in findings
-        ],
-        "sweeps": [sweep_json(evidence, sweep) for sweep in evidence.shipped],
-    }
-
-
-def _measure(measure: Measure) -> dict[str, object]:
-    """The measure with its estimate taken apart, every number a float."""
-    numbers = {"at": measure.at, **measure.estimate.row()}
-    floats = {name: None if number is None else float(number) for name, number in numbers.items()}
-    return json_of("evidence-measure", measure, **floats)
+    sweeps = [sweep_json(evidence, sweep) for sweep in evidence.shipped]
+    more = {"confidence": CONFIDENCE, "findings": tuple(findings), "sweeps": sweeps}
+    return json_of("evidence", evidence, **more)
 
 
 def fit_rows(evidence: Evidence) -> dict[str, object]:
