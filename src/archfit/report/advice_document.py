@@ -1,13 +1,13 @@
 """An advice as a document: the answer, how sure it is, what to do next, and what was measured."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from archfit.advise.advice import Advice
 from archfit.advise.measure import least_tokens
 from archfit.advise.prior import DepthOutlook, family_prior
 from archfit.advise.shapes import best_shape
-from archfit.report.document import Command, Document, Figure, Section, Table, facts, said
+from archfit.report.document import Command, Document, Figure, Section, Table, facts, json_of, said
 from archfit.report.plan_document import (
     confidence,
     depth_figure,
@@ -15,8 +15,6 @@ from archfit.report.plan_document import (
     total_words,
     why_sections,
 )
-
-ADVICE_KEYS = ("recommended", "depth_range", "expected_regret", "basis", "warnings")
 
 
 def advice_document(advice: Advice, *, name: str, command: str, version: str) -> Document:
@@ -29,6 +27,7 @@ def advice_document(advice: Advice, *, name: str, command: str, version: str) ->
     about = tuple(facts("advised_data", **{**description, **family}))
     planned = plan_document(plan).data
     assert isinstance(planned, dict)
+    source = {**description, "folder": str(advice.data.folder)}
     return Document(
         title=f"Which Transformer fits {name}?",
         headline=said("advice.headline", advice.data, shape=shape, vocabulary=word, budget=budget),
@@ -52,15 +51,7 @@ def advice_document(advice: Advice, *, name: str, command: str, version: str) ->
                 is_detail=True,
             ),
         ),
-        data={
-            "data": {**description, "folder": str(advice.data.folder)},
-            **{key: planned[key] for key in ADVICE_KEYS},
-            "runner_up": asdict(advice.runner_up),
-            "vocabularies": [asdict(trial) for trial in advice.trials],
-            "ladder": [asdict(run) for run in advice.runs],
-            "failures": list(advice.failures),
-            "plan": planned,
-        },
+        data=json_of("advice", advice, **planned, planned=planned, description=source),
     )
 
 

@@ -17,7 +17,7 @@ from archfit.fit.fitted import Fits
 from archfit.fit.laws import Law
 from archfit.fit.noise import Noise
 from archfit.report.document import Command, Document, Figure, Section, Table, json_of, said
-from archfit.spec import RunRecord, to_json
+from archfit.spec import RunRecord
 from archfit.spec.estimate import CONFIDENCE
 
 NO_QUESTION = "What do these runs say?"
@@ -207,7 +207,6 @@ def fit_json(fits: Fits) -> dict[str, object]:
             for place, error in enumerate(law.forms)
         ],
         noise=[_noise(item) for item in fits.noise],
-        tuned=[to_json(item) for item in fits.tunings],
         conclusions=conclusions(fits),
     )
 

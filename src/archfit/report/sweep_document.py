@@ -64,12 +64,11 @@ def cells_document(sweep: Sweep) -> Document:
 
 def script_document(sweep: Sweep, file: str, tasks: int) -> Document:
     """The script by which Slurm trains a sweep."""
-    counts = {"cells": len(sweep.specs), "done": 0, "failed": 0, "skipped": 0}
     return Document(
         title=sweep.name,
         headline=said("sweeps.script", file, tasks, len(sweep.specs)),
         sections=(Section.next(Command(f"sbatch {file}")),),
-        data={"sweep": sweep.name, **counts, "script": file, "tasks": tasks},
+        data=json_of("sweep-script", sweep, none=0, script=file, tasks=tasks),
     )
 
 

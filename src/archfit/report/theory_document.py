@@ -193,12 +193,9 @@ def witness_document(check: "WitnessCheck") -> Document:
     expected, measured = short_integer(str(found.bound)), "not measured: too large"
     if check.measured_rank is not None:
         measured = f"{check.measured_rank:,}{'' if is_all else ' (of the formula)'}"
-    words = {
-        "runs": "all" if is_all else f"a random {check.entries_checked:,} of",
-        "expected": expected,
-        "measured": measured,
-        "bound": f"{found.bound_id} = {short_integer(str(found.bound))}",
-    }
+    runs = "all" if is_all else f"a random {check.entries_checked:,} of"
+    words = {"runs": runs, "expected": expected, "measured": measured}
+    words["bound"] = f"{found.bound_id} = {expected}"
     lines = facts("witness", check, entries=rows * columns, **words)
     title = said("witness.title", found, network=said("bounds.network", found.shape))
     follows = "witness.follows" if check.measured_rank is None else "witness.verified"
