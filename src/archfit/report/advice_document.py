@@ -7,14 +7,8 @@ from archfit.advise.advice import Advice
 from archfit.advise.measure import least_tokens
 from archfit.advise.prior import DepthOutlook, family_prior
 from archfit.advise.shapes import best_shape
+from archfit.report import plan_document
 from archfit.report.document import Command, Document, Figure, Section, Table, facts, json_of, said
-from archfit.report.plan_document import (
-    confidence,
-    depth_figure,
-    plan_document,
-    total_words,
-    why_sections,
-)
 
 
 def advice_document(advice: Advice, *, name: str, command: str, version: str) -> Document:
@@ -25,7 +19,10 @@ def advice_document(advice: Advice, *, name: str, command: str, version: str) ->
     runs = sorted(advice.runs, key=lambda run: (run.size, run.depth, run.seed))
     family = {"family": plan.request.family or "none that the atlas has"}
     about = tuple(facts("advised_data", **{**description, **family}))
-    planned = plan_document(plan).data
+    data = Table(title="The data", columns=("quantity", "value"), rows=about)
+    measured = Table.of("trials", advice.trials), Table.of("ladder", runs)
+    again = Command(command), said("advice.made", version)
+    planned = plan_document.plan_document(plan).data
     assert isinstance(planned, dict)
     source = {**description, "folder": str(advice.data.folder)}
     return Document(
@@ -34,22 +31,14 @@ def advice_document(advice: Advice, *, name: str, command: str, version: str) ->
         sections=(
             Section.of(*_answer(advice)),
             Section.of(*_why(advice), title="Why this depth", is_why=True),
-            Section.of(
-                Table.of("trials", advice.trials),
-                Table.of("ladder", runs),
-                title="Measured on your data",
-                is_why=True,
+            Section.of(*measured, title="Measured on your data", is_why=True),
+            *(
+                replace(part, is_why=True)
+                for part in plan_document.why_sections(plan)
+                if not part.figures
             ),
-            *(replace(part, is_why=True) for part in why_sections(plan) if not part.figures),
-            Section.of(
-                Table(title="The data", columns=("quantity", "value"), rows=about), is_detail=True
-            ),
-            Section.of(
-                Command(command),
-                said("advice.made", version),
-                title="How to make it again",
-                is_detail=True,
-            ),
+            Section.of(data, is_detail=True),
+            Section.of(*again, title="How to make it again", is_detail=True),
         ),
         data=json_of("advice", advice, **planned, planned=planned, description=source),
     )
@@ -57,7 +46,7 @@ def advice_document(advice: Advice, *, name: str, command: str, version: str) ->
 
 def _answer(advice: Advice) -> Iterator[str]:
     yield from (f"Some runs failed: {why}" for why in advice.failures)
-    sure, *notes = confidence(advice.plan)
+    sure, *notes = plan_document.confidence(advice.plan)
     yield sure
     if not advice.runs:
         yield _unmeasured(advice)
@@ -70,7 +59,7 @@ def _answer(advice: Advice) -> Iterator[str]:
         yield said("advice.trials", best=best, other=other, **words)
     if advice.runner_up.lost > 0:
         yield said("advice.second", advice.runner_up)
-    yield total_words(advice.plan)
+    yield plan_document.total_words(advice.plan)
 
 
 def _unmeasured(advice: Advice) -> str:
@@ -100,7 +89,7 @@ def _why(advice: Advice) -> Iterator[str | Figure]:
         measured = "; ".join(said("advice.run", run) for run in runs)
         yield Figure.of("ladder", f"Networks on your data: {measured}.", runs, prior)
     yield Figure.of("prior", said("advice.prior", before=before, now=now), plan, runs)
-    decision = depth_figure(plan, outlook if runs else None)
+    decision = plan_document.depth_figure(plan, outlook if runs else None)
     caption = decision.caption + (said("advice.dashed") if runs else "")
     yield replace(decision, title="The decision", caption=caption)
 

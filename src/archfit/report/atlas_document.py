@@ -20,16 +20,7 @@ from archfit.fit.atlas import (
 from archfit.fit.best_depth import LEAST_DEPTHS, DepthCurve
 from archfit.fit.foretelling import AFTER_TWO, Foretold
 from archfit.fit.noise import LEAST_DEGREES
-from archfit.report.document import (
-    Document,
-    Figure,
-    Section,
-    Table,
-    json_of,
-    said,
-    size_words,
-    written,
-)
+from archfit.report.document import Document, Figure, Section, Table, json_of, said, size_words
 
 Curves: TypeAlias = tuple[DepthCurve, ...]
 RULES = ("always 8 layers", "nanochat 2026", "Depth Delusion 2026", "Levine 2020")
@@ -154,7 +145,7 @@ def _best_section(view: AtlasView) -> Section:
     )
     if not table.rows:
         return Section.of(said("atlas.none", depths=LEAST_DEPTHS, repeats=LEAST_DEGREES))
-    return Section.of(*written("sections")["atlas-best"]["sentences"], table, is_why=True)
+    return Section.of_page("atlas-best", table, is_why=True)
 
 
 def _name(series: Series) -> str:
@@ -244,7 +235,7 @@ def _variants_section(view: AtlasView) -> Section:
 def _foretold_section(view: AtlasView) -> Section:
     if not view.foretold:
         return Section()
-    (alone, *features), about = view.foretold, written("sections")["atlas-predicted"]
+    alone, *features = view.foretold
     helping = [each.feature for each in features if each.helps]
     table = Table.of(
         "foretold",
@@ -254,8 +245,7 @@ def _foretold_section(view: AtlasView) -> Section:
         interval=lambda each: said("report.ends", each) if each.feature else "",
     )
     answer = said("atlas.helps" if helping else "atlas.helpless", helping)
-    told = (sentence.format(alone.regret) for sentence in about["sentences"])
-    return Section.of(answer, *told, table, title=about["title"], is_detail=True)
+    return Section.of_page("atlas-predicted", table, answer=answer, regret=alone.regret)
 
 
 def _kind_section(kind: AtlasKind, name: str, curves: Curves) -> Section:

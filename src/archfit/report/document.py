@@ -274,8 +274,11 @@ class Section:
         return cls.of(*parts, title=NEXT)
 
     @classmethod
-    def of_page(cls, name: str, *parts: Table | Figure) -> "Section":
-        """The section of this name in sections.toml, a detail for pages, with these parts.
+    def of_page(
+        cls, name: str, *parts: Table | Figure, is_why: bool = False, **words: object
+    ) -> "Section":
+        """The section of this name in sections.toml, a detail for pages or `is_why`, with these
+        parts; `words` fill the braces of its sentences.
 
         Where it has tables and none of them has rows, there is nothing to say.
         """
@@ -283,7 +286,8 @@ class Section:
         tables = [part for part in parts if isinstance(part, Table)]
         if tables and not any(table.rows for table in tables):
             return cls()
-        return cls.of(*about["sentences"], *parts, title=about["title"], is_detail=True)
+        told, title = (each.format(**words) for each in about["sentences"]), about.get("title", "")
+        return cls.of(*told, *parts, title=title, is_why=is_why, is_detail=not is_why)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

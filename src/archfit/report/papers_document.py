@@ -12,14 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from archfit.fit.evidence import (
-    Evidence,
-    EvidenceFinding,
-    Measure,
-    ShippedSweep,
-    evidence_fits,
-    evidence_records,
-)
+from archfit.fit import evidence as shipped
 from archfit.fit.evidence_points import estimate_of, shipped_findings
 from archfit.report.document import Command, Document, Section, Table, json_of, said, written
 from archfit.report.fit_document import fit_json
@@ -104,7 +97,7 @@ def _filled(hole: re.Match[str]) -> str:
         return str(finding["verdict"])
     (found,) = (one for one in finding["measures"] if one["what"] == what)
     known = {"unit": found["unit"], "seeds": found["seeds"]}
-    return str(Measure(what=what, estimate=estimate_of(found), **known))
+    return str(shipped.Measure(what=what, estimate=estimate_of(found), **known))
 
 
 def _short(number: str) -> str:
@@ -153,7 +146,7 @@ def papers_document(words: Sequence[str] = ()) -> Document:
 
 
 def evidence_document(
-    evidence: Evidence, findings: Sequence[EvidenceFinding], *, rows: bool
+    evidence: shipped.Evidence, findings: Sequence[shipped.EvidenceFinding], *, rows: bool
 ) -> Document:
     """What the shipped runs say about the papers' findings; `rows`: with every fit in the JSON."""
     data = evidence_json(evidence, findings)
@@ -174,7 +167,7 @@ def evidence_document(
     )
 
 
-def _section(finding: EvidenceFinding) -> Section:
+def _section(finding: shipped.EvidenceFinding) -> Section:
     """What was asked and measured, what the claim assumes, and the verdict."""
     return Section.of(
         *([f"Paper: {finding.paper}"] if finding.paper else []),
@@ -187,26 +180,28 @@ def _section(finding: EvidenceFinding) -> Section:
     )
 
 
-def evidence_json(evidence: Evidence, findings: Sequence[EvidenceFinding]) -> dict[str, object]:
+def evidence_json(
+    evidence: shipped.Evidence, findings: Sequence[shipped.EvidenceFinding]
+) -> dict[str, object]:
     """What `archfit fit --evidence --json` prints before the rows of every sweep."""
     sweeps = [sweep_json(evidence, sweep) for sweep in evidence.shipped]
     more = {"confidence": CONFIDENCE, "findings": tuple(findings), "sweeps": sweeps}
     return json_of("evidence", evidence, **more)
 
 
-def fit_rows(evidence: Evidence) -> dict[str, object]:
+def fit_rows(evidence: shipped.Evidence) -> dict[str, object]:
     """Every crossing, redundancy and law of every sweep, as `archfit fit` gives them."""
     rows: dict[str, list[object]] = {name: [] for name in ("crossings", "redundancy", "laws")}
     for sweep in (sweep for sweep in evidence.shipped if sweep.is_repeated):
-        document = fit_json(evidence_fits(sweep.name))
+        document = fit_json(shipped.evidence_fits(sweep.name))
         for name, found in rows.items():
             found += [{"sweep": sweep.name, **row} for row in document[name]]  # type: ignore[attr-defined]
     return dict(rows)
 
 
-def sweep_json(evidence: Evidence, sweep: ShippedSweep) -> dict[str, Any]:
+def sweep_json(evidence: shipped.Evidence, sweep: shipped.ShippedSweep) -> dict[str, Any]:
     """How a sweep was made and, from the timings in its records, what it took."""
-    records, trained = evidence_records(sweep.name), sweep.trained()
+    records, trained = shipped.evidence_records(sweep.name), sweep.trained()
     timings = [record.timing for record in trained]
     seconds = math.fsum(timing.training_seconds for timing in timings)  # of runs, which overlap
     busy = [(t.flop_utilisation, t.training_seconds) for t in timings]
@@ -231,6 +226,6 @@ def sweep_json(evidence: Evidence, sweep: ShippedSweep) -> dict[str, Any]:
     )
 
 
-def assumed(finding: EvidenceFinding) -> list[str]:
+def assumed(finding: shipped.EvidenceFinding) -> list[str]:
     """What its claim assumes, each a sentence."""
     return [f"assumes {hypothesis}" for hypothesis in finding.hypotheses]
