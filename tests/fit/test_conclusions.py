@@ -9,7 +9,7 @@ from archfit.fit.bottlenecks import MeasuredRedundancy
 from archfit.fit.cells import CellResult, FamilyKey, Tuning, cells_of, key_of
 from archfit.fit.comparisons import CellDifference, Contrast, Ranking
 from archfit.fit.comparisons import contrast as contrast_of
-from archfit.fit.conclusions import conclusions, short_size, subjects
+from archfit.fit.conclusions import conclusions, subjects
 from archfit.fit.depths import BestDepth, Crossing
 from archfit.fit.fitted import Fits
 from archfit.fit.laws import FormError, Law
@@ -17,6 +17,7 @@ from archfit.fit.noise import Noise, noise_among
 from archfit.report.fit_document import fit_json
 from archfit.spec import Architecture, Factorised, Patches
 from archfit.spec.estimate import UNKNOWN, Estimate
+from archfit.spec.sizes import short_size
 from tests_curves import DATA, OTHER_DATA, record, shape
 
 NOTHING = Fits(

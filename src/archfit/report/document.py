@@ -16,7 +16,7 @@ from string import Formatter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from archfit.spec.packed import packed_table
-from archfit.spec.sizes import written_size
+from archfit.spec.sizes import short_size, written_size
 
 if TYPE_CHECKING:
     import altair
@@ -48,7 +48,9 @@ class Template(Formatter):
         "yes": lambda value: "yes" if value else "no",
         "list": lambda values: ", ".join(map(str, values)),
         "and": lambda values: " and ".join(map(str, values)),
+        "number": lambda values: str(len(values)),
         "size": size_words,
+        "short": short_size,
         "gigabytes": lambda value: f"{value / 1e9:,.2f}",
         "millions": lambda value: f"{value / 1e6:{',.0f' if value >= 1e9 else '.4g'}}",
         "2 digits": lambda value: written_size(round(float(f"{value:.2g}"))),

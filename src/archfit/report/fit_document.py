@@ -11,7 +11,7 @@ from pathlib import Path
 
 from archfit.fit.bottlenecks import MeasuredRedundancy
 from archfit.fit.cells import key_of
-from archfit.fit.conclusions import conclusions, short_size, subjects
+from archfit.fit.conclusions import conclusions, subjects
 from archfit.fit.depths import Crossing
 from archfit.fit.fitted import Fits
 from archfit.fit.laws import Law
@@ -108,17 +108,9 @@ def _sections(
         "crossings",
         fits.crossings,
         data=lambda item: data(item.shallow.data_hash),
-        size=lambda item: _size(item.size.value),
-        ends=lambda item: (
-            f"{_size(item.size.low)} to {_size(item.size.high)}" if item.is_crossing else ""
-        ),
+        ends=lambda item: said("report.sizes", item.size) if item.is_crossing else "",
     )
-    best = Table.of(
-        "best_depth",
-        fits.best_depth,
-        data=lambda item: data(item.family.data_hash),
-        size=lambda item: _size(item.size),
-    )
+    best = Table.of("best_depth", fits.best_depth, data=lambda item: data(item.family.data_hash))
     rankings = Table.of(
         "rankings",
         [result for ranking in fits.rankings for result in ranking.results],
@@ -149,10 +141,6 @@ def _sections(
 def _saved(item: MeasuredRedundancy) -> str:
     word = "at most" if item.outcome == "unknown" else item.outcome
     return said(f"report.{word}", item.estimate) or "not known"
-
-
-def _size(size: float | None) -> str:
-    return "…" if size is None else short_size(size)
 
 
 def commands(origins: Sequence[Origin], file: str) -> list[str]:

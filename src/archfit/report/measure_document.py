@@ -14,16 +14,11 @@ Json = dict[str, object]
 
 def measure_document(measured: Measurement) -> Document:
     """The rank, what is certain about it, and what each prime said."""
-    experiment = network = measured.experiment
-    partition, certain = experiment.partition, certificate(measured)
+    network, certain = measured.experiment, certificate(measured)
     title = said("measure.title", network)
-    words = {
-        "mask": "Causal" if network.causal else "Unmasked",
-        "residual": ", residual" if network.residual else "",
-        "inside": len(partition.inside),
-        "outside": len(partition.outside),
-        "output": partition.output,
-    }
+    mask, residual = "Causal" if network.causal else "Unmasked", ", residual" * network.residual
+    primes, ranks = zip(*((trial.prime, trial.rank) for trial in measured.trials), strict=True)
+    more = {"last": measured.trials[-1], "primes": primes, "ranks": ranks, "certificate": certain}
     return Document(
         title=title,
         headline=said("measure.headline", measured, exact=" (exact)" * measured.is_exact),
@@ -31,19 +26,12 @@ def measure_document(measured: Measurement) -> Document:
             Section.of(
                 *(f"{part[0].upper()}{part[1:]}." for part in certain.split("; ")),
                 said("measure.bounds", measured),
-                said("measure.network", **words),
+                said("measure.network", network.partition, mask=mask, residual=residual),
             ),
             Section.of(Table.of("trial-primes", measured.trials, title=title), is_why=True),
             Section.of(*_parts(measured), is_why=True),
         ),
-        data=json_of(
-            "measurement",
-            measured,
-            last=measured.trials[-1],
-            primes=[trial.prime for trial in measured.trials],
-            ranks=[trial.rank for trial in measured.trials],
-            certificate=certain,
-        ),
+        data=json_of("measurement", measured, **more),
     )
 
 

@@ -26,6 +26,7 @@ NOTABLE = 0.01  # of a budget: a size so far from it is said beside it
 
 def plan_document(plan: Plan) -> Document:
     """What `archfit plan` says, and prints with --json."""
+    hidden = plan.request.hidden_units(plan.shape.depth, plan.shape.width)
     return Document(
         title=TITLE,
         headline=f"{said('plan.shape', plan.shape)} for {plan.request.budget}",
@@ -34,12 +35,7 @@ def plan_document(plan: Plan) -> Document:
             Section.next(*_next(plan)),
             *why_sections(plan),
         ),
-        data=json_of(
-            "plan",
-            plan,
-            feed_forward=plan.request.hidden_units(plan.shape.depth, plan.shape.width),
-            evidence_against=evidence_against(),
-        ),
+        data=json_of("plan", plan, feed_forward=hidden, evidence_against=evidence_against()),
     )
 
 

@@ -39,6 +39,7 @@ def cells_document(sweep: Sweep) -> Document:
     title = said("sweeps.title", sweep, runs=len(specs))
     computed = {"cell": run_words, "time": lambda spec: _time_words(gpu_seconds(spec))}
     shapes = sorted({spec.architecture.params for spec in specs})
+    runs = [json_of("cell", spec, gpu_days=taken) for spec, taken in days.items()]
     counts = {"tokens": tokens, "flops": flops}
     return Document(
         title=title,
@@ -51,14 +52,7 @@ def cells_document(sweep: Sweep) -> Document:
             Section.next("The same command without --dry-run and with --out DIR trains them."),
             Section.of(Table.of("sweep", specs, title=title, **computed), is_why=True),
         ),
-        data=json_of(
-            "sweep",
-            sweep,
-            none=0,
-            runs=[json_of("cell", spec, gpu_days=taken) for spec, taken in days.items()],
-            gpu_days=sum(days.values()),
-            **counts,
-        ),
+        data=json_of("sweep", sweep, none=0, runs=runs, gpu_days=sum(days.values()), **counts),
     )
 
 

@@ -9,7 +9,6 @@ import altair
 
 from archfit.fit.cells import CellResult, FamilyKey, WidthFamily, families_of, key_of, without_rate
 from archfit.fit.comparisons import rank_of, with_full
-from archfit.fit.conclusions import short_size
 from archfit.fit.curves import Curve
 from archfit.fit.depths import Crossing
 from archfit.fit.fitted import Fits
@@ -18,6 +17,7 @@ from archfit.report.charts import look
 from archfit.report.charts.look import Ends, Frame, Panel, Row, Rows
 from archfit.report.document import Figure, Layout, said
 from archfit.spec import lazy_numpy as np
+from archfit.spec.sizes import short_size
 
 POINTS = 60  # of a curve
 MOST_CROSSINGS = 8  # in a panel; above it those of neighbouring depths only
@@ -40,11 +40,8 @@ class SizePanel:
     @property
     def words(self) -> str:
         """Where depths cross, for those who do not see the chart."""
-        crossings = (
-            said("sweep.crossing", each, size=short_size(each.size.value or 0))
-            for each in self.crossings
-        )
-        return f"{', '.join(crossings) or 'no crossing in range'}."
+        crossings = ", ".join(said("sweep.crossing", each) for each in self.crossings)
+        return f"{crossings or 'no crossing in range'}."
 
     @property
     def losses(self) -> list[float]:

@@ -9,12 +9,12 @@ import altair
 from archfit.fit.bottlenecks import MeasuredRedundancy
 from archfit.fit.cells import CellResult, FamilyKey, key_of
 from archfit.fit.comparisons import Contrast, Ranking
-from archfit.fit.conclusions import short_size
 from archfit.fit.fitted import Fits
 from archfit.report.charts import look
 from archfit.report.charts.look import Ends, Frame, Panel, Row, Rows
 from archfit.report.charts.losses import rank_figure, size_figure, size_panels
 from archfit.report.document import Figure, Layout, said
+from archfit.spec.sizes import short_size
 
 MOST_CELLS = 40  # in the chart of seeds
 Labels = Mapping[str, str]  # of data sets, by their hash
