@@ -154,15 +154,14 @@ class Table:
         Templates of its columns call what is said of items by no attribute by the names in `more`.
         """
         about, filled = written("tables")[name], Template().filled
-        rows = []
+        columns, rows = about["columns"], []
         for item in items:
             values = item if isinstance(item, tuple) else (item,)
             named = {name: say(item) for name, say in more.items()}
-            columns = about["columns"].values()
-            rows.append(tuple(filled(column, *values, **named) for column in columns))
+            rows.append(tuple(filled(form, *values, **named) for form in columns.values()))
         return cls(
             title=title or about["title"],
-            columns=tuple(about["columns"]),
+            columns=tuple(columns),
             rows=tuple(rows),
             narrow=tuple(about.get("narrow", ())),
             sortable=about.get("sortable", False),

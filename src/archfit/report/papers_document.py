@@ -114,9 +114,8 @@ def papers_document(words: Sequence[str] = ()) -> Document:
     found = found or [item for item in every if item.matches(asked, in_text=True)]
     refuse_if(not found, "papers-nothing", words=repr(" ".join(words)))
     is_why = not asked or len(found) > 1
-    first = {one: f"{papers_table()['short'][one.document]}, {one.items[0]}" for one in found}
-    shown = found[: SHOWN * is_why]
-    brief, table = Section(), Table.of("papers-found", shown, item=lambda one: first[one])
+    short, shown = papers_table()["short"], found[: SHOWN * is_why]
+    brief, table = Section(), Table.of("papers-found", shown, short=lambda one: short[one.document])
     headline = said("papers.one", found[0])
     if not asked:
         counts = Counter(item.document for item in every)

@@ -15,7 +15,7 @@ from archfit.advise.prior_runs import LEAST_SIZE
 from archfit.fit.best_depth import DepthCurve
 from archfit.report.charts import look
 from archfit.report.charts.look import Ends, Frame, Panel, Row, Rows
-from archfit.report.document import Layout, size_words
+from archfit.report.document import Layout, size_words, written
 from archfit.spec import lazy_numpy as np
 
 MARKS = ("recommended", "adviser, in its range", "adviser, outside it")
@@ -117,7 +117,8 @@ def regret_chart(test: Backtest, page: Layout) -> Panel:
     families: list[Row] = []
     for score in (each for each in test.scores if each.mean is not None):
         low, high = (score.mean if end is None else end for end in (score.low, score.high))
-        colour = look.COLOURS[1] if score.rule.startswith(OURS) else look.COLOURS[0]
+        theirs, ours, *_ = written("charts")["usual"]["colours"]
+        colour = ours if score.rule.startswith(OURS) else theirs
         row = {"row": score.rule, "regret": score.mean, "low": low, "high": high}
         means.append(row | {"colour": colour})
         lost: dict[str, list[float]] = defaultdict(list)

@@ -27,9 +27,7 @@ def sweep_figures(fits: Fits, labels: Labels) -> tuple[Figure, ...]:
     # Of one depth, the figure of ranks and widths shows the same curve.
     sizes = size_figure(panels) if panels and (has_depths or ranks is None) else None
     positions = rank_figure(fits, labels, of_positions=True)
-    more = (
-        figure_of(fits, labels) for figure_of in (side_figure, comparison_figure, spread_figure)
-    )
+    more = [draw(fits, labels) for draw in (side_figure, comparison_figure, spread_figure)]
     found = (sizes, ranks, redundancy_figure(fits, labels), positions, *more)
     return tuple(figure for figure in found if figure is not None)
 
