@@ -69,9 +69,8 @@ def model_sections(result: AuditResult, *, is_one: bool = True) -> tuple[Section
         fix = f"Fix: {found.fix}."
         findings.append(Section.of(f"{fact}.", fix, title=title, status=found.severity))
         why += [Section.of(f"{rest}.", title=f"{name}Why {found.id}", is_why=True)] if rest else []
-    sizes = [words for stack in model.stacks for _, words in facts("stack_in_brief", stack)]
-    if model.parameters.total is not None:
-        sizes += [words for _, words in facts("audited_size", model.parameters)]
+    sizes = [*(said("audit.stack", stack) for stack in model.stacks)]
+    sizes += filter(None, [said("audit.size", model.parameters)])  # where their number is known
     remarks = {
         "Taken from defaults": model.assumed,
         "Not found": model.missing,
@@ -82,7 +81,7 @@ def model_sections(result: AuditResult, *, is_one: bool = True) -> tuple[Section
     return (
         *findings,
         *why,
-        Section.of(*(f"{words}." for words in sizes), is_why=not is_one),
+        Section.of(*sizes, is_why=not is_one),
         Section.of(table, is_why=True),
         Section.of(*told, is_why=True),
     )
@@ -124,8 +123,7 @@ def _facts(result: AuditResult) -> Iterator[tuple[str, str]]:
     yield from facts("audited_input", model, kind=source.kind.replace("_", " "), real=real)
     if result.spectrum is not None:
         yield from facts("audited_spectrum", result.spectrum)
-    if model.published_params is not None:
-        yield "published size", f"{model.published_params:,} parameters"
+    yield from facts("published_size", model)
 
 
 def models_table(models: Sequence[AuditResult]) -> Table:

@@ -114,9 +114,8 @@ def spread_chart(
     ]
     bars = [{"row": n, "low": -(c.std or 0), "high": c.std or 0} for n, c in cells.items()]
     shown = look.ends([*look.numbers(runs, "difference"), *look.numbers(bars, "low", "high")])
-    rows: dict[str, Rows] = {"runs": runs, "bars": bars}
-    frame = Frame(shown, list(cells))
-    return look.panel("spread", rows, frame, page.for_panels(1))
+    frame, whole = Frame(shown, list(cells)), page.for_panels(1)
+    return look.panel("spread", {"runs": runs, "bars": bars}, frame, whole)
 
 
 SIDES = {
