@@ -82,8 +82,7 @@ def sweep_report(
     labels = {name: label for origin in origins for name, label in origin.labels.items()}
     questions = list(dict.fromkeys(origin.question for origin in origins if origin.question))
     hours = sum(record.timing.training_seconds for record in records) / SECONDS_AN_HOUR
-    stem = file.removesuffix(".html")
-    made = said("report.made", version=version, stem=stem, hours=hours)
+    made = said("report.made", version=version, stem=file.removesuffix(".html"), hours=hours)
     again = [Command(line) for line in commands(origins, file)]
     return Document(
         title=questions[0] if questions else NO_QUESTION,

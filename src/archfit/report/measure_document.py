@@ -68,9 +68,7 @@ def claim_document(claim: RankClaim, groups: Sequence[Sequence[Measurement]]) ->
     cases = [(number, found) for number, group in enumerate(groups, 1) for found in group]
     title, held = f"Claim: {claim.says}", _verdict(len(groups), failed)
     rows = [{"case": number} | _row_json(measured) for number, measured in cases]
-    table = Table.of(
-        "claim", cases, title=title, settings=lambda case: _settings(case[1].experiment)
-    )
+    table = Table.of("claim", cases, title=title, settings=_settings)
     return Document(
         title=title,
         headline=f"{claim.name}: {held['verdict']}.",
@@ -117,14 +115,14 @@ def _sizes(case: Experiment) -> tuple[int, int, int]:
     return case.depth, case.width, positions
 
 
-def _settings(case: Experiment) -> str:
-    network, partition = case, case.partition
-    depth, width, positions = _sizes(case)
+def _settings(case: tuple[int, Measurement]) -> str:
+    network, partition = case[1].experiment, case[1].experiment.partition
+    depth, width, positions = _sizes(network)
     words = [f"L={depth} d={width} H={network.heads} N={positions}"]
-    if case.vocab is not None:
-        words.append(f"V={case.vocab}")
-    if case.rank < width or case.vocab is not None:
-        words.append(f"r={case.rank}")
+    if network.vocab is not None:
+        words.append(f"V={network.vocab}")
+    if network.rank < width or network.vocab is not None:
+        words.append(f"r={network.rank}")
     words += ["residual"] * network.residual + ["causal"] * network.causal
     if partition.inside != tuple(range(len(partition.inside))):
         words.append(f"P={','.join(map(str, partition.inside))}")

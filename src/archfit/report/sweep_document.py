@@ -22,6 +22,7 @@ SECONDS_A_DAY = 86400
 LONGEST_ON_CPU = 3600  # seconds of a sweep that one would train there
 MOST_ROWS = 4  # of a table beside the answer
 SIZES = {500_000_000: "100M", 50_000_000: "10M", 0: "1M"}  # of networks, by tokens to train on
+IN_BRIEF = ("answer", "split", "entropy", "leak")  # what is said of prepared data
 ENDS = ("done", "skipped", "elsewhere", "failed")  # of a sweep's cells
 Part = TypeVar("Part")
 
@@ -79,12 +80,11 @@ def outcome_document(
     rows = tuple(tuple(row.values()) for row in failures)
     failed = Table(title="Failed runs", columns=("run", "network", "reason"), rows=rows)
     found = {"failures": failures, "folder": folder, "results": results, "cells": cells.total}
-    reasons = dict.fromkeys(cells.failed.values())
     return Document(
         title=sweep.name,
         headline=said("sweeps.ended", sweep, runs=len(sweep.specs), parts=parts),
         sections=(
-            Section.of(*(f"Failed: {reason}" for reason in reasons)),
+            Section.of(*(f"Failed: {reason}" for reason in dict.fromkeys(cells.failed.values()))),
             Section.of(*conclusions),
             Section.next(Command(f"archfit report {shlex.quote(folder)} --out report.html")),
             Section.of(*filter(None, [sweep.question]), title="Question", is_why=True),
@@ -196,18 +196,17 @@ def data_document(description: Mapping[str, object], folder: str, *sentences: st
     try:
         words = {**description, **dict(_data_words(description))}
         rows = facts("prepared_data", **words)
-        brief = facts("data_in_brief", **words, folder=folder)
+        brief = [said(f"data.{name}", **words, folder=folder) for name in IN_BRIEF]
         notes = [f"Note: {warning}" for warning in _part(description["warnings"], list)]
     except (KeyError, TypeError, ValueError) as problem:
         raise refusal("damaged-data", folder=folder, problem=problem) from problem
-    (_, headline), *others = brief
     tokens = _part(description["train"], dict)["tokens"]
     size = next(size for least, size in SIZES.items() if tokens >= least)
     return Document(
         title=folder,
-        headline=headline,
+        headline=brief[0],
         sections=(
-            Section.of(*sentences, *(sentence for _, sentence in others), *notes),
+            Section.of(*sentences, *brief[1:], *notes),
             Section.next(Command(f"archfit advise {shlex.quote(folder)} --params {size}")),
             Section.of(Table(title=folder, columns=("", ""), rows=tuple(rows)), is_why=True),
         ),
