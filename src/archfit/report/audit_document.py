@@ -69,19 +69,15 @@ def model_sections(result: AuditResult, *, is_one: bool = True) -> tuple[Section
         fix = f"Fix: {found.fix}."
         findings.append(Section.of(f"{fact}.", fix, title=title, status=found.severity))
         why += [Section.of(f"{rest}.", title=f"{name}Why {found.id}", is_why=True)] if rest else []
-    sizes = [*(said("audit.stack", stack) for stack in model.stacks)]
-    sizes += filter(None, [said("audit.size", model.parameters)])  # where their number is known
-    remarks = {
-        "Taken from defaults": model.assumed,
-        "Not found": model.missing,
-        "Note": model.notes,
-    }
-    told = [f"{words}: {each}" for words, sentences in remarks.items() for each in sentences]
+    sizes = [said("audit.stack", stack) for stack in model.stacks]
+    told = [f"Taken from defaults: {each}" for each in model.assumed]
+    told += [f"Not found: {each}" for each in model.missing]
+    told += [f"Note: {each}" for each in model.notes]
     table = Table(title=model.name, columns=("", ""), rows=tuple(_facts(result)))
     return (
         *findings,
         *why,
-        Section.of(*sizes, is_why=not is_one),
+        Section.of(*sizes, said("audit.size", model.parameters), is_why=not is_one),
         Section.of(table, is_why=True),
         Section.of(*told, is_why=True),
     )

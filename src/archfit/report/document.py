@@ -261,9 +261,12 @@ class Section:
 
     @classmethod
     def of(cls, *parts: str | Table | Figure, **marks: Any) -> "Section":
-        """A section of these parts, of each kind in their order; `marks` are its other fields."""
+        """A section of these parts, of each kind in their order; `marks` are its other fields.
+
+        Sentences that are empty are left out, such as the question of a sweep that has none.
+        """
         return cls(
-            sentences=tuple(part for part in parts if isinstance(part, str)),
+            sentences=tuple(part for part in parts if isinstance(part, str) and part),
             tables=tuple(part for part in parts if isinstance(part, Table)),
             figures=tuple(part for part in parts if isinstance(part, Figure)),
             **marks,

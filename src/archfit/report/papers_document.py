@@ -169,7 +169,7 @@ def evidence_document(
 def _section(finding: shipped.EvidenceFinding) -> Section:
     """What was asked and measured, what the claim assumes, and the verdict."""
     return Section.of(
-        *([f"Paper: {finding.paper}"] if finding.paper else []),
+        f"Paper: {finding.paper}" if finding.paper else "",
         *(said("evidence.measure", found) for found in finding.measures),
         *assumed(finding),
         said("evidence.verdict", finding, verdict=finding.verdict.upper()),

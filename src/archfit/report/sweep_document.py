@@ -46,10 +46,7 @@ def cells_document(sweep: Sweep) -> Document:
         title=title,
         headline=f"{title}, about {time} on one H200. Nothing was trained.",
         sections=(
-            Section.of(
-                *filter(None, [sweep.question]),  # a user's own sweep need not have one
-                said("sweeps.about", shapes[0], shapes[-1], **counts),
-            ),
+            Section.of(sweep.question, said("sweeps.about", shapes[0], shapes[-1], **counts)),
             Section.next("The same command without --dry-run and with --out DIR trains them."),
             Section.of(Table.of("sweep", specs, title=title, **computed), is_why=True),
         ),
@@ -87,7 +84,7 @@ def outcome_document(
             Section.of(*(f"Failed: {reason}" for reason in dict.fromkeys(cells.failed.values()))),
             Section.of(*conclusions),
             Section.next(Command(f"archfit report {shlex.quote(folder)} --out report.html")),
-            Section.of(*filter(None, [sweep.question]), title="Question", is_why=True),
+            Section.of(sweep.question, title="Question", is_why=True),
             Section.of(results, title="Table of runs", is_why=True),
             Section.of(failed, is_why=True),
         ),
