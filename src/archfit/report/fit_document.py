@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from archfit.fit.bottlenecks import MeasuredRedundancy
 from archfit.fit.cells import key_of
 from archfit.fit.conclusions import conclusions, subjects
 from archfit.fit.depths import Crossing
@@ -67,10 +66,8 @@ def fit_document(fits: Fits) -> Document:
     """What `archfit fit` says: conclusions by subject, and every table of the fit."""
     first, *others = conclusions(fits)
     why = (replace(part, is_why=True) for part in _sections(fits, {}))
-    sections = Section.of(*others), *why
-    return Document(
-        title="What the runs say", headline=first, sections=sections, data=fit_json(fits)
-    )
+    told, data = (Section.of(*others), *why), fit_json(fits)
+    return Document(title="What the runs say", headline=first, sections=told, data=data)
 
 
 def sweep_report(
@@ -127,7 +124,11 @@ def _sections(
         data=lambda cell: data(cell.data_hash),
         tables=lambda cell: key_of(cell).words,
     )
-    redundancy = Table.of("redundancy", fits.redundancy, redundant=_saved)
+    redundancy = Table.of(
+        "redundancy",
+        fits.redundancy,
+        redundant=lambda item: said(f"report.{item.outcome}", item.estimate),
+    )
     others = Table.of("contrasts", fits.contrasts), best, rankings, laws, cells
     return (
         *(Section.of(*sentences, title=name) for name, sentences in subjects(fits).items()),
@@ -135,11 +136,6 @@ def _sections(
         Section.of(crossings, redundancy, title="Tables"),
         Section.of(*others, title="More tables", is_detail=True),
     )
-
-
-def _saved(item: MeasuredRedundancy) -> str:
-    word = "at most" if item.outcome == "unknown" else item.outcome
-    return said(f"report.{word}", item.estimate) or "not known"
 
 
 def commands(origins: Sequence[Origin], file: str) -> list[str]:
