@@ -46,7 +46,9 @@ def main() -> None:
     write("atlas", atlas_document(atlas), ABOUT_ATLAS)
     tests = backtest(atlas, ALL_GRIDS)
     document = backtest_document(tests)
-    rules = Section.of("The rules", rules_table({s.rule for test in tests for s in test.scores}))
+    rules = Section.of(
+        rules_table({s.rule for test in tests for s in test.scores}), title="The rules"
+    )
     document = replace(document, sections=(*document.sections, rules))
     write("backtest", document, ABOUT_BACKTEST)
 

@@ -19,8 +19,8 @@ from archfit.fit.evidence import (
 from archfit.fit.evidence_points import CONCLUSIONS
 from archfit.fit.paper_findings import all_findings
 from archfit.report.charts.sweep import sweep_figures
-from archfit.report.evidence_document import assumed, evidence_json, sweep_json
 from archfit.report.page import save_figure
+from archfit.report.papers_document import assumed, evidence_json, sweep_json
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "evidence.md"

@@ -129,7 +129,7 @@ def test_what_would_steer_a_terminal_is_shown_as_escapes() -> None:
 @pytest.mark.parametrize("why", [False, True])
 def test_no_part_of_a_document_steers_a_terminal(why: bool) -> None:
     table = Table(title=HOSTILE, columns=(HOSTILE, "b"), rows=((HOSTILE, HOSTILE),))
-    told = Section.of(HOSTILE, HOSTILE, Command(HOSTILE), f"Note: {HOSTILE}", table)
+    told = Section.of(HOSTILE, Command(HOSTILE), f"Note: {HOSTILE}", table, title=HOSTILE)
     text = text_of(Document(title="t", headline=HOSTILE, sections=(told,), data={}), why=why)
     assert not STEERING & set(text)
     text.encode()

@@ -11,7 +11,7 @@ from archfit.fit.cells import CellResult
 from archfit.fit.comparisons import CellDifference, Ranking, differences
 from archfit.fit.conclusions import conclusions
 from archfit.fit.fitted import Fits, fitted
-from archfit.report.fit_json import fit_json
+from archfit.report.fit_document import fit_json
 from archfit.spec import Architecture, Factorised, Patches, RunRecord
 from tests_curves import DATA, OTHER_DATA, RECIPE, record, shape, simulated
 

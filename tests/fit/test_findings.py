@@ -23,7 +23,7 @@ from archfit.fit.evidence import (
 )
 from archfit.fit.evidence_points import CONCLUSIONS, OUTSIDE, points_of
 from archfit.fit.paper_findings import all_findings
-from archfit.report.evidence_document import evidence_json, fit_rows
+from archfit.report.papers_document import evidence_json, fit_rows
 from archfit.spec import Architecture, Factorised, Full
 from archfit.spec.files import packed_file
 from archfit.spec.run_options import RunOptions

@@ -11,7 +11,7 @@ import pytest
 from archfit.fit import evidence
 from archfit.fit.evidence import EvidenceFinding, PackedRun, evidence_fits, packed_runs
 from archfit.fit.paper_findings import all_findings
-from archfit.report.evidence_document import evidence_json, fit_rows
+from archfit.report.papers_document import evidence_json, fit_rows
 from archfit.spec import Architecture, RunSpec
 from archfit.sweep.named import named_sweep
 from archfit.sweep.sweep import Corpus

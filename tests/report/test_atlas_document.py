@@ -9,7 +9,7 @@ import pytest
 
 from archfit.fit.atlas import Atlas, AtlasKind, AtlasRun, read_atlas
 from archfit.fit.best_depth import DepthCurve
-from archfit.report.atlas_document import AtlasView, _best, _in_brief, atlas_document, rule_depths
+from archfit.report.atlas_document import AtlasView, _best, atlas_document, rule_depths
 from archfit.report.document import NARROW, WIDE, Document, Table
 from archfit.spec.estimate import Estimate
 from archfit.sweep.named import named_sweep
@@ -84,7 +84,7 @@ def test_a_best_depth_at_the_end_of_those_trained_is_a_limit(view: AtlasView) ->
             depths=np.array([*depths]),
             best=Estimate(value=value, low=low, high=high),
         )
-        return _best(made), _in_brief(made)
+        return _best(made), _best(made, is_brief=True)
 
     assert (first, last) == (1, 32)
     assert told((6, 32), 6, None, 6.2) == ("at most 6", "≤6")

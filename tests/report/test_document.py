@@ -27,6 +27,7 @@ ONE = Thing(125_000.0, (Thing(1.25), Thing(None)))
         ("{0.parts[0].size:.1%}", "125.0 %"),
         ("{0.parts[1].size:.1f|?}", "?"),
         ("{0.parts[0].size:.1f|!} to {0.parts[1].size:.1f|!}", ""),
+        ("{0.size:short}, {0.parts:number}, {0.size:gigabytes}", "125k, 2, 0.00"),
         ("{known:yes}, {names:list}; {names:and}", "no, a, b; a and b"),
     ],
 )
@@ -43,16 +44,21 @@ def test_objects_of_json_hold_rounded_counted_and_named_values(
             "more": {"number": "parts:#", "is_empty": "extra:?"},
             "parts": "parts as part",
             "first": "first as part",
+            "real": "whole:real",
+            "none": "extra as part",
         },
         "part": {"size": "size:1"},
     }
     monkeypatch.setattr("archfit.report.document.written", lambda _: keys)
-    assert json_of("thing", ONE, extra=None, first=replace(ONE, size=None)) == {
+    assert json_of("thing", ONE, extra=None, whole=3, first=replace(ONE, size=None)) == {
         "size": 125_000,
         "more": {"number": 2, "is_empty": True},
         "parts": [{"size": 1.2}, {"size": None}],
         "first": {"size": None},
+        "real": 3.0,
+        "none": None,
     }
+    assert isinstance(json_of("thing", ONE, extra=None, whole=3, first=ONE)["real"], float)
 
 
 def test_a_section_of_empty_tables_says_nothing() -> None:
@@ -60,6 +66,10 @@ def test_a_section_of_empty_tables_says_nothing() -> None:
     assert Section.of_page("atlas-worth", empty) == Section()
     assert Section.of_page("atlas-worth", replace(empty, rows=(("1",),))).sentences
     assert Section.of_page("how-scored").sentences
+
+
+def test_a_sentence_that_is_empty_is_left_out() -> None:
+    assert Section.of("", "Said.", "", title="Question").sentences == ("Said.",)
 
 
 def test_every_sentence_is_a_text_under_its_document() -> None:

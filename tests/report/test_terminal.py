@@ -24,7 +24,7 @@ def sentences(count: int, words: str = "is a sentence") -> list[str]:
 
 
 def test_commands_are_folded_so_that_a_shell_reads_them_as_one() -> None:
-    lines = text_of(document(Section.of("Do", LONG))).splitlines()
+    lines = text_of(document(Section.of(LONG, title="Do"))).splitlines()
     assert lines[:2] == ["Yes.", "Do"]
     assert max(map(len, lines)) <= COLUMNS
     assert len(lines) > 4
@@ -36,7 +36,7 @@ def test_commands_are_folded_so_that_a_shell_reads_them_as_one() -> None:
 def test_words_stay_whole_and_lines_short() -> None:
     words = " ".join(["--minutes-to-measure", "arXiv:2006.12467"] * 9)
     longest = "x" * 120
-    section = Section.of("Why", f"A sentence: {words}.", longest)
+    section = Section.of(f"A sentence: {words}.", longest, title="Why")
     lines = text_of(document(section, headline=f"Yes: {words}")).splitlines()
     assert [line for line in lines if len(line) > COLUMNS] == [f"  {longest}"]
     said = " ".join(" ".join(lines).split())
@@ -47,7 +47,7 @@ def test_words_stay_whole_and_lines_short() -> None:
 
 @pytest.mark.parametrize("count", [0, 5, 8, 9, 10, 40])
 def test_an_answer_has_twelve_lines_and_always_what_is_next(count: int) -> None:
-    told = document(Section.of("", *sentences(count)), Section.of(NEXT, Command("do it")))
+    told = document(Section.of(*sentences(count)), Section.of(Command("do it"), title=NEXT))
     lines = text_of(told, why=False).splitlines()
     assert len(lines) <= LINES
     shown = [line.strip() for line in lines if line.endswith("is a sentence")]
@@ -61,7 +61,9 @@ def test_long_sentences_and_tables_are_shown_whole_or_not_at_all() -> None:
     rows = tuple((f"row {number}", "value") for number in range(20))
     table = Table(title="Table", columns=("a", "b"), rows=rows)
     told = document(
-        Section.of("Long", "word " * 300), Section.of("", table), Section.of("Short", "enough")
+        Section.of("word " * 300, title="Long"),
+        Section.of(table),
+        Section.of("enough", title="Short"),
     )
     assert text_of(told, why=False).splitlines() == ["Yes.", "Short", "  enough", MORE]
     assert "row 19" in text_of(told, why=True)
@@ -69,7 +71,7 @@ def test_long_sentences_and_tables_are_shown_whole_or_not_at_all() -> None:
 
 
 def test_much_that_is_next_leaves_room_for_how_sure_it_is() -> None:
-    told = document(Section.of("", *sentences(3)), Section.of(NEXT, *[LONG] * 9))
+    told = document(Section.of(*sentences(3)), Section.of(*[LONG] * 9, title=NEXT))
     lines = text_of(told, why=False).splitlines()
     assert len(lines) <= LINES
     assert lines[1:4] == [f"  {sentence}" for sentence in sentences(3)]
@@ -77,7 +79,7 @@ def test_much_that_is_next_leaves_room_for_how_sure_it_is() -> None:
 
 def table_lines(columns: Iterable[str], *rows: tuple[str, ...]) -> list[str]:
     table = Table(title="", columns=tuple(columns), rows=rows)
-    return text_of(document(Section.of("", table))).splitlines()[1:]
+    return text_of(document(Section.of(table))).splitlines()[1:]
 
 
 def test_tables_wrap_between_words_and_set_numbers_to_the_right(

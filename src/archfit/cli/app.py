@@ -17,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from archfit.cli.shared import NAME, WORDS, say, say_stopped, show, with_words
 from archfit.report.document import Document
-from archfit.report.version import version_line
+from archfit.report.page import version_line
 from archfit.spec.errors import one_line, refuse_if
 
 COMMANDS = {  # verb: the module and the function that does it

@@ -13,8 +13,7 @@ from archfit.audit.findings import IDS
 from archfit.audit.zoo import zoo_models
 from archfit.cli.shared import NAME, say, show, with_words
 from archfit.report.audit_document import gallery_document
-from archfit.report.page import save_page
-from archfit.report.version import version_line
+from archfit.report.page import save_page, version_line
 from archfit.spec.errors import check_choice, refusal, refuse_if
 
 WEIGHTS = {"high": 100, "medium": 10, "low": 1}  # of findings, to sort by

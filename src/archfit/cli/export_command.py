@@ -13,7 +13,7 @@ from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.shards import atomic_folder
 from archfit.export import formats, trained
 from archfit.journey import with_tokenizer_of
-from archfit.report.document import Command, Document, Section, json_of
+from archfit.report.document import NEXT, Command, Document, Section, json_of
 from archfit.spec.architecture import head_dim_of
 from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.parts import table_of
@@ -129,8 +129,8 @@ def _document(made: formats.Export, out: Path, names: list[str], data: Path | No
         title=made.format,
         headline=f"{made.format}: {params.total:,} parameters ({parts})",
         sections=(
-            Section.of("", *files, *untied * is_untied, *(f"Note: {note}." for note in made.notes)),
-            Section.next(*[Command(train), *made_by * (data is None)] * (TRAIN in names)),
+            Section.of(*files, *untied * is_untied, *(f"Note: {note}." for note in made.notes)),
+            Section.of(*[Command(train), *made_by * (data is None)] * (TRAIN in names), title=NEXT),
         ),
         data=json_of("export", made, files=files),
     )

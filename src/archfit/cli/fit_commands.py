@@ -11,9 +11,8 @@ from archfit.fit.fitted import fitted, read_folders
 from archfit.report.atlas_document import atlas_document
 from archfit.report.document import Document
 from archfit.report.fit_document import Origin, fit_document, page_document, sweep_report
-from archfit.report.page import check_page_file, save_report
-from archfit.report.papers_document import papers_document
-from archfit.report.version import version_line
+from archfit.report.page import check_page_file, save_report, version_line
+from archfit.report.papers_document import evidence_document, papers_document
 from archfit.spec.errors import refusal, refuse_if
 from archfit.spec.files import ADVICE, SWEEP
 from archfit.sweep.folder import read_sweep
@@ -30,7 +29,6 @@ def fit(folders: list[Path] | None = None, evidence: bool = False, atlas: bool =
     if evidence:
         from archfit.fit.evidence import read_evidence
         from archfit.fit.paper_findings import all_findings
-        from archfit.report.evidence_document import evidence_document
 
         document = evidence_document(read_evidence(), all_findings(), rows=MANNER.get().as_json)
     else:

@@ -13,6 +13,7 @@ from archfit.fit.laws import Law
 from archfit.fit.noise import LEAST_DEGREES, Noise
 from archfit.spec.estimate import Estimate
 from archfit.spec.packed import packed_table
+from archfit.spec.sizes import short_size
 
 SENTENCES = "fit_sentences.toml"
 WITHIN = 2.0  # standard deviations of one run, by which the papers call two losses the same
@@ -50,15 +51,6 @@ def subjects(fits: Fits) -> dict[str, tuple[str, ...]]:
     }
     found = {name: tuple(sentences) for name, sentences in groups.items()}
     return {name: sentences for name, sentences in found.items() if sentences}
-
-
-def short_size(size: float) -> str:
-    """A number of parameters as people write it: 1.31M."""
-    for unit, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
-        if size >= unit:
-            digits = max(0, 2 - math.floor(math.log10(size / unit)))
-            return f"{size / unit:.{digits}f}{letter}"
-    return f"{size:.0f}"
 
 
 def _say(sentence: str, item: Any = None, **words: object) -> str:

@@ -1,23 +1,15 @@
 """An advice as a document: the answer, how sure it is, what to do next, and what was measured."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from archfit.advise.advice import Advice
 from archfit.advise.measure import least_tokens
 from archfit.advise.prior import DepthOutlook, family_prior
 from archfit.advise.shapes import best_shape
-from archfit.report.document import Command, Document, Figure, Section, Table, facts, said
-from archfit.report.plan_document import (
-    confidence,
-    depth_figure,
-    plan_document,
-    total_words,
-    why_sections,
-)
-from archfit.report.version import version_line
-
-ADVICE_KEYS = ("recommended", "depth_range", "expected_regret", "basis", "warnings")
+from archfit.report import plan_document
+from archfit.report.document import Command, Document, Figure, Section, Table, facts, json_of, said
+from archfit.report.page import version_line
 
 
 def advice_document(advice: Advice, *, command: str) -> Document:
@@ -28,48 +20,34 @@ def advice_document(advice: Advice, *, command: str) -> Document:
     runs = sorted(advice.runs, key=lambda run: (run.size, run.depth, run.seed))
     family = {"family": plan.request.family or "none that the atlas has"}
     about = tuple(facts("advised_data", **{**description, **family}))
-    planned = plan_document(plan).data
+    data = Table(title="The data", columns=("quantity", "value"), rows=about)
+    measured = Table.of("trials", advice.trials), Table.of("ladder", runs)
+    again = Command(command), said("advice.made", version_line())
+    planned = plan_document.plan_document(plan).data
     assert isinstance(planned, dict)
+    source = {**description, "folder": str(advice.data.folder)}
     return Document(
         title=f"Which Transformer fits {advice.source.title}?",
         headline=said("advice.headline", advice.data, shape=shape, vocabulary=word, budget=budget),
         sections=(
-            Section.of("", *_answer(advice)),
-            Section.of("Why this depth", *_why(advice), is_why=True),
-            Section.of(
-                "Measured on your data",
-                Table.of("trials", advice.trials),
-                Table.of("ladder", runs),
-                is_why=True,
+            Section.of(*_answer(advice)),
+            Section.of(*_why(advice), title="Why this depth", is_why=True),
+            Section.of(*measured, title="Measured on your data", is_why=True),
+            *(
+                replace(part, is_why=True)
+                for part in plan_document.why_sections(plan)
+                if not part.figures
             ),
-            *(replace(part, is_why=True) for part in why_sections(plan) if not part.figures),
-            Section.of(
-                "",
-                Table(title="The data", columns=("quantity", "value"), rows=about),
-                is_detail=True,
-            ),
-            Section.of(
-                "How to make it again",
-                Command(command),
-                said("advice.made", version_line()),
-                is_detail=True,
-            ),
+            Section.of(data, is_detail=True),
+            Section.of(*again, title="How to make it again", is_detail=True),
         ),
-        data={
-            "data": {**description, "folder": str(advice.data.folder)},
-            **{key: planned[key] for key in ADVICE_KEYS},
-            "runner_up": asdict(advice.runner_up),
-            "vocabularies": [asdict(trial) for trial in advice.trials],
-            "ladder": [asdict(run) for run in advice.runs],
-            "failures": list(advice.failures),
-            "plan": planned,
-        },
+        data=json_of("advice", advice, **planned, planned=planned, description=source),
     )
 
 
 def _answer(advice: Advice) -> Iterator[str]:
     yield from (f"Some runs failed: {why}" for why in advice.failures)
-    sure, *notes = confidence(advice.plan)
+    sure, *notes = plan_document.confidence(advice.plan)
     yield sure
     if not advice.runs:
         yield _unmeasured(advice)
@@ -82,7 +60,7 @@ def _answer(advice: Advice) -> Iterator[str]:
         yield said("advice.trials", best=best, other=other, **words)
     if advice.runner_up.lost > 0:
         yield said("advice.second", advice.runner_up)
-    yield total_words(advice.plan)
+    yield plan_document.total_words(advice.plan)
 
 
 def _unmeasured(advice: Advice) -> str:
@@ -110,11 +88,9 @@ def _why(advice: Advice) -> Iterator[str | Figure]:
     if runs:
         yield f"Together, at the size of your budget: {now}."
         measured = "; ".join(said("advice.run", run) for run in runs)
-        words = f"Networks on your data: {measured}."
-        yield Figure.of("ladder", words, "depth_charts.ladder_chart", runs, prior)
-    words = said("advice.prior", before=before, now=now)
-    yield Figure.of("prior", words, "depth_charts.prior_chart", plan, runs)
-    decision = depth_figure(plan, outlook if runs else None)
+        yield Figure.of("ladder", f"Networks on your data: {measured}.", runs, prior)
+    yield Figure.of("prior", said("advice.prior", before=before, now=now), plan, runs)
+    decision = plan_document.depth_figure(plan, outlook if runs else None)
     caption = decision.caption + (said("advice.dashed") if runs else "")
     yield replace(decision, title="The decision", caption=caption)
 

@@ -5,8 +5,8 @@ docs/atlas.md is this document.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import TypeAlias
 
 from archfit.advise.advisers import NetworkFacts, all_advice
@@ -21,19 +21,9 @@ from archfit.fit.atlas import (
 from archfit.fit.best_depth import FAILED, LEAST_DEPTHS, DepthCurve
 from archfit.fit.foretelling import AFTER_TWO, Foretold
 from archfit.fit.noise import LEAST_DEGREES
-from archfit.report.document import (
-    Document,
-    Figure,
-    Section,
-    Table,
-    json_of,
-    said,
-    size_words,
-    written,
-)
+from archfit.report.document import Document, Figure, Section, Table, json_of, said, size_words
 
 Curves: TypeAlias = tuple[DepthCurve, ...]
-Cells: TypeAlias = tuple[str, str, dict[int, str]]  # kind, name and words for each size
 RULES = ("always 8 layers", "nanochat 2026", "Depth Delusion 2026", "Levine 2020")
 SOME_DEPTHS = (2, 8, 32)
 EXPLAINED = 0.9  # of the variance, below which a curve is an exception
@@ -50,11 +40,7 @@ class RuleLoss:
     kind: str
     curve: DepthCurve
     depth: float
-
-    @property
-    def loses(self) -> float | None:
-        """In bits; None where its depth lies beyond those trained."""
-        return _loss_at(self.curve, self.depth)
+    loses: float | None  # in bits; None where its depth lies beyond those trained
 
 
 def _loss_at(curve: DepthCurve, depth: float) -> float | None:
@@ -80,36 +66,32 @@ class AtlasView:
         plain = plain_of_kinds(atlas, curves)
         own = {kind: plain[kind.name] for kind in atlas.kinds if kind.name in plain}
         rules = tuple(
-            RuleLoss(rule=rule, kind=kind, curve=curve, depth=depth)
+            RuleLoss(rule=rule, kind=kind, curve=curve, depth=at, loses=_loss_at(curve, at))
             for kind, series in plain.items()
             for curve in curves[series]
-            for rule, depth in rule_depths(curve.size).items()
+            for rule, at in rule_depths(curve.size).items()
         )
         return cls(
             atlas=atlas,
             curves=curves,
-            kinds={kind: (_name(series), curves[series]) for kind, series in own.items()},
+            kinds={kind: (series.words, curves[series]) for kind, series in own.items()},
             rules=rules,
             foretold=foretold_by_fingerprints(atlas, curves, plain),
         )
 
-    def rows(self, words: Callable[[DepthCurve, bool], str]) -> Iterator[Cells]:
-        """Of each series the words for a curve, and whether its networks have learnt more than
-        which token follows two others."""
+    def by_size(self, title: str, words: Callable[[DepthCurve, bool], str]) -> Table:
+        """A row a series that has curves, a column a size, and in it the words for the curve, and
+        whether its networks have learnt more than which token follows two others."""
+        sizes = sorted({curve.size for curves in self.curves.values() for curve in curves})
+        rows = []
         for series, curves in self.curves.items():
             least = (self.atlas.features(series) or {}).get(AFTER_TWO, math.inf)
             cells = {curve.size: words(curve, curve.least < least) for curve in curves}
-            yield series.kind, _name(series), cells
-
-    def by_size(self, title: str, rows: Iterable[Cells]) -> Table:
-        """A row a series that has curves, a column a size, and in it the words for the curve."""
-        sizes = sorted({curve.size for curves in self.curves.values() for curve in curves})
-        told = tuple(
-            (kind, name, *(cells.get(size, "") for size in sizes))
-            for kind, name, cells in rows
-            if cells
-        )
-        return Table(title=title, columns=("data", "tokens", *map(size_words, sizes)), rows=told)
+            if cells:
+                told = (cells.get(size, "") for size in sizes)
+                rows.append((series.kind, series.words, *told))
+        columns = ("data", "tokens", *map(size_words, sizes))
+        return Table(title=title, columns=columns, rows=tuple(rows))
 
 
 def rule_depths(size: int) -> dict[str, float]:
@@ -125,12 +107,12 @@ def atlas_document(atlas: Atlas) -> Document:
     headline = said("atlas.runs", len(atlas.runs), len({run.kind for run in atlas.runs}))
     if last := [curves[-1].best.value or 1.0 for _, curves in view.kinds.values()]:
         headline += said("atlas.ends", min(last), max(last))
-    intervals = view.by_size("Intervals", view.rows(lambda curve, _: _best(curve)))
+    intervals = view.by_size("Intervals", lambda curve, _: _best(curve))
     return Document(
         title="Which depth is best at each size",
         headline=headline,
         sections=(
-            Section.of(LARGEST, *_largest(view)),
+            Section.of(*_largest(view), title=LARGEST),
             _best_section(view),
             Section.of_page("atlas-intervals", intervals),
             Section.of_page("atlas-worth", _costs(view)),
@@ -184,50 +166,27 @@ def _largest(view: AtlasView) -> Iterator[str]:
 
 
 def _best_section(view: AtlasView) -> Section:
-    rows = view.rows(lambda curve, is_trained: _in_brief(curve) + "*" * (not is_trained))
-    table = view.by_size("Best depth", rows)
+    table = view.by_size(
+        "Best depth", lambda curve, is_trained: _best(curve, is_brief=True) + "*" * (not is_trained)
+    )
     if not table.rows:
-        return Section.of("", said("atlas.none", depths=LEAST_DEPTHS, repeats=LEAST_DEGREES))
-    return Section.of("", *written("sections")["atlas-best"]["sentences"], table, is_why=True)
+        return Section.of(said("atlas.none", depths=LEAST_DEPTHS, repeats=LEAST_DEGREES))
+    return Section.of_page("atlas-best", table, is_why=True)
 
 
-def _name(series: Series) -> str:
-    """What sets a series apart from the plain one of its kind."""
-    parts = [series.vocabulary] + [series.block] * (series.block != "gpt2")
-    if not series.is_plain:
-        more = series.tokens_a_parameter
-        parts += [f"context {series.context}"] * (series.context != 256)
-        parts += [f"rank {series.rank}"] * (series.rank is not None)
-        parts += [f"{more} tokens a parameter"] * (more != 20)
-        parts += [series.precision] * (series.precision != "bfloat16")
-    return ", ".join(parts)
-
-
-def _ends(curve: DepthCurve) -> tuple[float | None, float | None]:
-    """Of the best depth; an end where depths end says nothing, but for a single layer."""
+def _best(curve: DepthCurve, form: str = ".2g", *, is_brief: bool = False) -> str:
+    """The best depth with its interval, or what is known of it; in brief, one number and a sign."""
     low, high = curve.best.low, curve.best.high
-    return None if high is None and low == curve.depths[0] else low, high
-
-
-def _best(curve: DepthCurve, form: str = ".2g") -> str:
-    """The best depth with its interval, or what is known of it."""
-    low, high = _ends(curve)
+    if high is None and low == curve.depths[0]:  # where depths end an end says nothing
+        low = None
     if low is None and high is None:
-        return "not resolved"
-    if curve.is_inside and low is not None and high is not None:
-        return f"{curve.best.value:{form}} ({low:{form}} to {high:{form}})"
-    limit = f"at least {low:.0f}" if high is None else f"at most {high:.0f}"
-    return f"{curve.best.value:{form}} ({limit})" if curve.is_inside else limit
-
-
-def _in_brief(curve: DepthCurve) -> str:
-    """The best depth, or the limit that is known of it, for a table that has little room."""
-    low, high = _ends(curve)
-    if low is None and high is None:
-        return "?"
-    if curve.is_inside:
-        return f"{curve.best.value:.2g}"
-    return f"≥{low:.0f}" if high is None else f"≤{high:.0f}"
+        return "?" if is_brief else "not resolved"
+    above, below = ("≥", "≤") if is_brief else ("at least ", "at most ")
+    limit = f"{above}{low:.0f}" if high is None else f"{below}{high:.0f}"
+    if is_brief or not curve.is_inside:
+        return f"{curve.best.value:{form}}" if curve.is_inside else limit
+    ends = limit if low is None or high is None else f"{low:{form}} to {high:{form}}"
+    return f"{curve.best.value:{form}} ({ends})"
 
 
 def _costs(view: AtlasView) -> Table:
@@ -257,8 +216,8 @@ def _rules_section(view: AtlasView) -> Section:
         columns=("rule", *map(size_words, sizes)),
         rows=tuple((rule, *(means.get((rule, size), "") for size in sizes)) for rule in RULES),
     )
-    described, drawn = f"{LARGEST}: {' '.join(_largest(view))}", "depth_charts.best_depth_chart"
-    figures = [Figure.of("best-depth", described, drawn, families, rules)] if view.kinds else []
+    described = f"{LARGEST}: {' '.join(_largest(view))}"
+    figures = [Figure.of("best-depth", described, families, rules)] if view.kinds else []
     return Section.of_page("atlas-rules", *[table] * bool(sizes), *figures)
 
 
@@ -279,18 +238,18 @@ def _variants_section(view: AtlasView) -> Section:
     found: dict[str, dict[str, Curves]] = {}
     for series, curves in view.curves.items():
         if curves:
-            found.setdefault(series.kind, {})[_name(series)] = curves
+            found.setdefault(series.kind, {})[series.words] = curves
     several = {kind: variants for kind, variants in found.items() if len(variants) > 1}
-    rows = (row for row in view.rows(lambda curve, _: f"{curve.least:.3f}") if row[0] in several)
-    described = said("atlas.variants", several)
-    figure = Figure.of("vocabularies", described, "depth_charts.variant_chart", several)
-    return Section.of_page("atlas-variants", view.by_size("Least loss", rows), figure)
+    table = view.by_size("Least loss", lambda curve, _: f"{curve.least:.3f}")
+    table = replace(table, rows=tuple(row for row in table.rows if row[0] in several))
+    figure = Figure.of("vocabularies", said("atlas.variants", several), several)
+    return Section.of_page("atlas-variants", table, figure)
 
 
 def _foretold_section(view: AtlasView) -> Section:
     if not view.foretold:
         return Section()
-    (alone, *features), about = view.foretold, written("sections")["atlas-predicted"]
+    alone, *features = view.foretold
     helping = [each.feature for each in features if each.helps]
     table = Table.of(
         "foretold",
@@ -300,31 +259,23 @@ def _foretold_section(view: AtlasView) -> Section:
         interval=lambda each: said("report.ends", each) if each.feature else "",
     )
     answer = said("atlas.helps" if helping else "atlas.helpless", helping)
-    told = (sentence.format(alone.regret) for sentence in about["sentences"])
-    return Section.of(about["title"], answer, *told, table, is_detail=True)
+    return Section.of_page("atlas-predicted", table, answer=answer, regret=alone.regret)
 
 
 def _kind_section(kind: AtlasKind, name: str, curves: Curves) -> Section:
     best = ", ".join(f"{size_words(curve.size)}: {_best(curve)}" for curve in curves)
-    figure = Figure.of(
-        "depth-{kind}",
-        said("atlas.figure", kind, best=best),
-        "depth_charts.kind_chart",
-        curves,
-        kind.unit,
-        kind=kind.name,
-        tokens=name,
-    )
-    return Section.of(kind.name, said("atlas.kind", kind, best=best), figure, is_detail=True)
+    described, words = said("atlas.figure", kind, best=best), {"kind": kind.name, "tokens": name}
+    figure = Figure.of("depth-{kind}", described, curves, kind.unit, **words)
+    return Section.of(said("atlas.kind", kind, best=best), figure, title=kind.name, is_detail=True)
 
 
 def _exceptions_section(view: AtlasView) -> Section:
     rough, failed = [], []
     for series, curves in view.curves.items():
         for curve in curves:
-            name = f"{series.kind}, {_name(series)}, {size_words(curve.size)}"
+            name = f"{series.kind}, {series.words}, {size_words(curve.size)}"
             rough += [name] * (curve.explained < EXPLAINED)
             failed += [f"{name}, {point.depth} layers" for point in curve.failed]
     words = ("; ".join(names) or "none" for names in (rough, failed))
     told = said("atlas.exceptions", EXPLAINED, *words, FAILED)
-    return Section.of("Exceptions", *[told] * any(view.curves.values()), is_detail=True)
+    return Section.of(*[told] * any(view.curves.values()), title="Exceptions", is_detail=True)

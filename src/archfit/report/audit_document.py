@@ -2,41 +2,31 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from archfit.audit.auditor import AuditResult, checked_claims
 from archfit.audit.findings import RULES, SEVERITIES, TOKENS, Finding, judged_size
 from archfit.audit.model import TABLES, UNBOUNDED
-from archfit.report.document import (
-    Command,
-    Document,
-    Figure,
-    Section,
-    Table,
-    facts,
-    json_of,
-    said,
-)
+from archfit.report.document import Command, Document, Figure, Section, Table, facts, json_of, said
 
 MOST_NAMED = 3  # models beside each finding
-RATIOS = ("attention ratio", "rank ratio", "million parameters")  # that a terminal has room for
 
 
 def audit_document(models: Sequence[AuditResult]) -> Document:
     """What `archfit audit` says of the models that were named."""
     spectra = [result for result in models if result.spectrum is not None]
     ranks = "; ".join(said("audit.spectrum", result) for result in spectra)
-    drawn = [Figure.of("spectrum", ranks, "audit.spectrum_chart", spectra)] if spectra else []
+    drawn = [Figure.of("spectrum", ranks, spectra)] if spectra else []
     each = [headline(result) for result in models]
     worst = [found.severity for result in models for found in result.findings]
     return Document(
         title=", ".join(result.model.name for result in models),
         headline=each[0] if len(models) == 1 else gallery_summary(models),
         sections=(
-            Section.of("", *(each if len(models) > 1 else _bottleneck(models[0]))),
+            Section.of(*(each if len(models) > 1 else _bottleneck(models[0]))),
             *(part for one in models for part in model_sections(one, is_one=len(models) == 1)),
-            Section.of("", *drawn, is_detail=True),
+            Section.of(*drawn, is_detail=True),
         ),
         data=[audit_json(result) for result in models],
         status=min(worst, key=SEVERITIES.index, default=""),
@@ -45,15 +35,11 @@ def audit_document(models: Sequence[AuditResult]) -> Document:
 
 def audit_json(result: AuditResult) -> dict[str, Any]:
     """What --json prints of one model."""
-    measured, findings = None, [asdict(finding) for finding in result.findings]
-    for share in (finding["redundancy"] for finding in findings if finding["redundancy"]):
-        del share["source"]  # the evidence names it
-    if result.spectrum is not None:
-        points = [{"index": at, "singular_value": value} for at, value in result.spectrum.points()]
-        measured = json_of("spectrum", result.spectrum, points=points)
-    stacks = [json_of("stack", stack) for stack in result.model.stacks]
-    more = {"findings": findings, "stacks": stacks, "measured": measured}
-    return json_of("audit", result, first=result.model.stacks[0], **more)
+    measured, spectrum = None, result.spectrum
+    if spectrum is not None:
+        points = [{"index": at, "singular_value": value} for at, value in spectrum.points()]
+        measured = json_of("spectrum", spectrum, points=points)
+    return json_of("audit", result, first=result.model.stacks[0], measured=measured)
 
 
 def headline(result: AuditResult) -> str:
@@ -79,24 +65,19 @@ def model_sections(result: AuditResult, *, is_one: bool = True) -> tuple[Section
         title = said("audit.finding", found, name=name, stacks=where, share=share)
         fact, _, rest = found.evidence.partition(". ")
         fix = f"Fix: {found.fix}."
-        findings.append(Section.of(title, f"{fact}.", fix, status=found.severity))
-        why += [Section.of(f"{name}Why {found.id}", f"{rest}.", is_why=True)] if rest else []
-    sizes = [words for stack in model.stacks for _, words in facts("stack_in_brief", stack)]
-    if model.parameters.total is not None:
-        sizes += [words for _, words in facts("audited_size", model.parameters)]
-    remarks = {
-        "Taken from defaults": model.assumed,
-        "Not found": model.missing,
-        "Note": model.notes,
-    }
-    told = [f"{words}: {each}" for words, sentences in remarks.items() for each in sentences]
+        findings.append(Section.of(f"{fact}.", fix, title=title, status=found.severity))
+        why += [Section.of(f"{rest}.", title=f"{name}Why {found.id}", is_why=True)] if rest else []
+    sizes = [said("audit.stack", stack) for stack in model.stacks]
+    told = [f"Taken from defaults: {each}" for each in model.assumed]
+    told += [f"Not found: {each}" for each in model.missing]
+    told += [f"Note: {each}" for each in model.notes]
     table = Table(title=model.name, columns=("", ""), rows=tuple(_facts(result)))
     return (
         *findings,
         *why,
-        Section.of("", *(f"{words}." for words in sizes), is_why=not is_one),
-        Section.of("", table, is_why=True),
-        Section.of("", *told, is_why=True),
+        Section.of(*sizes, said("audit.size", model.parameters), is_why=not is_one),
+        Section.of(table, is_why=True),
+        Section.of(*told, is_why=True),
     )
 
 
@@ -136,49 +117,40 @@ def _facts(result: AuditResult) -> Iterator[tuple[str, str]]:
     yield from facts("audited_input", model, kind=source.kind.replace("_", " "), real=real)
     if result.spectrum is not None:
         yield from facts("audited_spectrum", result.spectrum)
-    if model.published_params is not None:
-        yield "published size", f"{model.published_params:,} parameters"
+    yield from facts("published_size", model)
 
 
 def models_table(models: Sequence[AuditResult]) -> Table:
-    """A row for each model, without its findings; what is not known is empty."""
+    """A row for each model, its findings by their short names; what is not known is empty."""
     return Table.of(
         "models",
         models,
         title=f"{len(models)} published Transformers",
         modality=lambda result: (result.model.modality or "").replace("_", " "),
+        short=lambda result: " ".join(
+            dict.fromkeys(RULES[found.id]["short"] for found in result.findings)
+        ),
     )
 
 
 def gallery_document(models: Sequence[AuditResult], version: str) -> Document:
     """Every model of the built-in table, beside what the papers say about them."""
     findings = [(result, found) for result in models for found in result.findings]
-    table = models_table(models)
-    short = (
-        dict.fromkeys(RULES[found.id]["short"] for found in result.findings) for result in models
-    )
-    listed = replace(
-        table,
-        columns=(*table.columns, "findings"),
-        rows=tuple((*row, " ".join(names)) for row, names in zip(table.rows, short, strict=True)),
-        narrow=("model", "depth", "width", *RATIOS, "findings"),
-        sortable=True,
-    )
     return Document(
         title=f"{len(models)} published Transformers, audited",
         headline=gallery_summary(models),
         sections=(
-            Section.of("", *_named(models)),
+            Section.of(*_named(models)),
             Section.next(
                 Command("archfit audit NAME"),
                 Command("archfit audit NAME --fail-on FINDING  # one of these, for scripts"),
                 Command("archfit audit --all --chart gallery.html"),
             ),
-            Section.of("", f"Made by {version}.", is_detail=True),
-            Section.of("", Table.of("claims", checked_claims(models)), is_why=True),
-            Section.of("", gallery_figure(models), is_detail=True),
-            Section.of("", listed, is_why=True),
-            Section.of("Findings", Table.of("findings", findings), is_detail=True),
+            Section.of(f"Made by {version}.", is_detail=True),
+            Section.of(Table.of("claims", checked_claims(models)), is_why=True),
+            Section.of(gallery_figure(models), is_detail=True),
+            Section.of(models_table(models), is_why=True),
+            Section.of(Table.of("findings", findings), title="Findings", is_detail=True),
         ),
         data=[audit_json(result) for result in models],
     )
@@ -208,4 +180,4 @@ def _named(models: Sequence[AuditResult]) -> Iterator[str]:
 
 def gallery_figure(models: Sequence[AuditResult]) -> Figure:
     """Shapes and bottlenecks of all."""
-    return Figure.of("models", said("audit.gallery", len(models)), "audit.gallery_chart", models)
+    return Figure.of("models", said("audit.gallery", len(models)), models)

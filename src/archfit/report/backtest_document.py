@@ -29,9 +29,8 @@ def backtest_document(tests: tuple[Backtest, ...]) -> Document:
         title="What advice is worth",
         headline=said("backtest.headline", first, score=score, **_sizes(first)),
         sections=(
-            Section.of("", brief),
+            Section.of(brief),
             Section.of(
-                "",
                 about["minus"],
                 *(said("backtest.unseen", test, lost=_lost_by_family(test)) for test in unseen),
                 *(said("backtest.advised", each, more=_more(each)) for each in advised),
@@ -95,12 +94,12 @@ def _section(test: Backtest) -> Section:
     described, grid = said("backtest.figure", test, means=means), test.grid
     what = about["long"].get(grid, "Your own data.")
     return Section.of(
-        grid,
         said("backtest.counted", test, what=what, **_sizes(test)),
         *_notes(test),
         table,
         by_family,
-        Figure.of("regret-{grid}", described, "depth_charts.regret_chart", test, grid=grid),
+        Figure.of("regret-{grid}", described, test, grid=grid),
+        title=grid,
         is_why=True,
     )
 

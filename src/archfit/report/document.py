@@ -9,16 +9,14 @@ tables.toml, titles and captions of figures in figures.toml, the keys of JSON in
 sentences in sentences.toml, and sections that always say the same in sections.toml.
 """
 
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, is_dataclass, replace
-from functools import cache
 from importlib import import_module
 from string import Formatter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from archfit.spec.files import packed_file
-from archfit.spec.sizes import written_size
+from archfit.spec.packed import packed_table
+from archfit.spec.sizes import short_size, written_size
 
 if TYPE_CHECKING:
     import altair
@@ -29,10 +27,9 @@ LONGEST_NUMBER = 40  # characters
 NEXT = "Next"  # the title of the section that says what to do now
 
 
-@cache
 def written(name: str) -> dict[str, Any]:
     """What resources/report says of tables, figures, charts, sections or JSON, by their names."""
-    return tomllib.loads(packed_file(f"report/{name}.toml").read_text(encoding="utf-8"))
+    return packed_table(f"report/{name}.toml")
 
 
 def size_words(size: float) -> str:
@@ -51,7 +48,10 @@ class Template(Formatter):
         "yes": lambda value: "yes" if value else "no",
         "list": lambda values: ", ".join(map(str, values)),
         "and": lambda values: " and ".join(map(str, values)),
+        "number": lambda values: str(len(values)),
         "size": size_words,
+        "short": short_size,
+        "gigabytes": lambda value: f"{value / 1e9:,.2f}",
         "millions": lambda value: f"{value / 1e6:{',.0f' if value >= 1e9 else '.4g'}}",
         "2 digits": lambda value: written_size(round(float(f"{value:.2g}"))),
         "3 digits": lambda value: written_size(round(float(f"{value:.3g}"))),
@@ -105,22 +105,22 @@ def json_of(name: str, item: object, **more: object) -> dict[str, Any]:
         value: Any = more[first] if first in more else getattr(item, first)
         for attribute in others:
             value = None if value is None else getattr(value, attribute)
-        if kind:
-            several = isinstance(value, tuple)
-            return [json_of(kind, each) for each in value] if several else json_of(kind, value)
-        return _json_value(value, form)
+        return _json_value(value, form, kind)
 
     return {key: value_at(path) for key, path in written("json")[name].items()}
 
 
-def _json_value(value: Any, form: str) -> object:
-    """What json.toml says of a value: how many, whether there is none, or to how many digits."""
+def _json_value(value: Any, form: str, kind: str) -> object:
+    """What json.toml says of a value: how many, whether there is none, to how many digits, or as
+    an object of which name."""
     if form in ("#", "?"):
         return len(value) if form == "#" else value is None
     if isinstance(value, tuple):
-        return [_json_value(each, form) for each in value] if form else list(value)
-    if form:
-        return None if value is None else round(value, int(form) or None)
+        return [_json_value(each, form, kind) for each in value]
+    if value is not None and kind:
+        return json_of(kind, value)
+    if value is not None and form:
+        return float(value) if form == "real" else round(value, int(form) or None)
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
@@ -154,15 +154,14 @@ class Table:
         Templates of its columns call what is said of items by no attribute by the names in `more`.
         """
         about, filled = written("tables")[name], Template().filled
-        rows = []
+        columns, rows = about["columns"], []
         for item in items:
             values = item if isinstance(item, tuple) else (item,)
             named = {name: say(item) for name, say in more.items()}
-            columns = about["columns"].values()
-            rows.append(tuple(filled(column, *values, **named) for column in columns))
+            rows.append(tuple(filled(form, *values, **named) for form in columns.values()))
         return cls(
             title=title or about["title"],
-            columns=tuple(about["columns"]),
+            columns=tuple(columns),
             rows=tuple(rows),
             narrow=tuple(about.get("narrow", ())),
             sortable=about.get("sortable", False),
@@ -229,15 +228,14 @@ class Figure:
     chart: "Callable[[Layout], Drawing]"
 
     @classmethod
-    def of(
-        cls, name: str, description: str, chart: str, *of_what: object, **words: object
-    ) -> "Figure":
+    def of(cls, name: str, description: str, *of_what: object, **words: object) -> "Figure":
         """The figure of this name in figures.toml; `words` fill the braces there, also its name's.
 
-        `chart` is MODULE.FUNCTION of report/charts, which draws `of_what` in a layout. Where a
-        number is `left` out of the chart, its caption says so.
+        Its function of report/charts draws `of_what` in a layout. Where a number is `left` out of
+        the chart, its caption says so.
         """
-        about, (module, function) = written("figures")[name], chart.split(".")
+        about = written("figures")[name]
+        module, _, function = about["chart"].partition(".")
 
         def draw(page: Layout) -> "Drawing":
             """Load the module only now: altair takes its time."""
@@ -262,11 +260,13 @@ class Section:
     status: str = ""  # of a check, or the severity of a finding: a page sets it off by that
 
     @classmethod
-    def of(cls, title: str, *parts: str | Table | Figure, **marks: Any) -> "Section":
-        """A section of these parts, of each kind in their order; `marks` are its other fields."""
+    def of(cls, *parts: str | Table | Figure, **marks: Any) -> "Section":
+        """A section of these parts, of each kind in their order; `marks` are its other fields.
+
+        Sentences that are empty are left out, such as the question of a sweep that has none.
+        """
         return cls(
-            title=title,
-            sentences=tuple(part for part in parts if isinstance(part, str)),
+            sentences=tuple(part for part in parts if isinstance(part, str) and part),
             tables=tuple(part for part in parts if isinstance(part, Table)),
             figures=tuple(part for part in parts if isinstance(part, Figure)),
             **marks,
@@ -275,11 +275,14 @@ class Section:
     @classmethod
     def next(cls, *parts: str) -> "Section":
         """What to do now."""
-        return cls.of(NEXT, *parts)
+        return cls.of(*parts, title=NEXT)
 
     @classmethod
-    def of_page(cls, name: str, *parts: Table | Figure) -> "Section":
-        """The section of this name in sections.toml, a detail for pages, with these parts.
+    def of_page(
+        cls, name: str, *parts: Table | Figure, is_why: bool = False, **words: object
+    ) -> "Section":
+        """The section of this name in sections.toml, a detail for pages or `is_why`, with these
+        parts; `words` fill the braces of its sentences.
 
         Where it has tables and none of them has rows, there is nothing to say.
         """
@@ -287,7 +290,8 @@ class Section:
         tables = [part for part in parts if isinstance(part, Table)]
         if tables and not any(table.rows for table in tables):
             return cls()
-        return cls.of(about["title"], *about["sentences"], *parts, is_detail=True)
+        told, title = (each.format(**words) for each in about["sentences"]), about.get("title", "")
+        return cls.of(*told, *parts, title=title, is_why=is_why, is_detail=not is_why)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,4 +1,7 @@
-"""What runs say, as a document: conclusions, tables with intervals of 90 %, and where from."""
+"""What runs say, as a document: conclusions, tables with intervals of 90 %, and where from.
+
+Columns of the JSON are in json.toml, as fit-…
+"""
 
 import shlex
 from collections import Counter
@@ -6,12 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from archfit.fit.bottlenecks import MeasuredRedundancy
-from archfit.fit.conclusions import conclusions, short_size, subjects
+from archfit.fit.conclusions import conclusions, subjects
+from archfit.fit.depths import Crossing
 from archfit.fit.fitted import Fits
-from archfit.report.document import Command, Document, Figure, Section, Table, said
-from archfit.report.fit_json import fit_json
+from archfit.fit.laws import Law
+from archfit.fit.noise import Noise
+from archfit.report.document import Command, Document, Figure, Section, Table, json_of, said
 from archfit.spec import RunRecord
+from archfit.spec.estimate import CONFIDENCE
 
 NO_QUESTION = "What do these runs say?"
 LONGEST_LABEL, LONGEST_QUESTION = 40, 300
@@ -51,7 +56,7 @@ def page_document(file: Path, figures: Mapping[str, Sequence[Path]]) -> Document
     return Document(
         title=str(file),
         headline=said("report.page", file, len(figures)),
-        sections=(Section.of("Charts", *figures, is_why=True),),
+        sections=(Section.of(*figures, title="Charts", is_why=True),),
         data={"file": str(file), "figures": listed},
     )
 
@@ -60,10 +65,8 @@ def fit_document(fits: Fits) -> Document:
     """What `archfit fit` says: conclusions by subject, and every table of the fit."""
     first, *others = conclusions(fits)
     why = (replace(part, is_why=True) for part in _sections(fits, {}))
-    sections = Section.of("", *others), *why
-    return Document(
-        title="What the runs say", headline=first, sections=sections, data=fit_json(fits)
-    )
+    told, data = (Section.of(*others), *why), fit_json(fits)
+    return Document(title="What the runs say", headline=first, sections=told, data=data)
 
 
 def sweep_report(
@@ -75,15 +78,14 @@ def sweep_report(
     labels = {name: label for origin in origins for name, label in origin.labels.items()}
     questions = list(dict.fromkeys(origin.question for origin in origins if origin.question))
     hours = sum(record.timing.training_seconds for record in records) / SECONDS_AN_HOUR
-    stem = file.removesuffix(".html")
-    made = said("report.made", version=version, stem=stem, hours=hours)
+    made = said("report.made", version=version, stem=file.removesuffix(".html"), hours=hours)
     again = [Command(line) for line in commands(origins, file)]
     return Document(
         title=questions[0] if questions else NO_QUESTION,
         sections=(
-            Section.of("", *questions[1:], said("report.about", fits)),
+            Section.of(*questions[1:], said("report.about", fits)),
             *_sections(fits, labels, sweep_figures(fits, labels)),
-            Section.of("How to reproduce it", *again, made, *provenance(records, origins)),
+            Section.of(*again, made, *provenance(records, origins), title="How to reproduce it"),
         ),
         data=fit_json(fits),
     )
@@ -101,17 +103,9 @@ def _sections(
         "crossings",
         fits.crossings,
         data=lambda item: data(item.shallow.data_hash),
-        size=lambda item: _size(item.size.value),
-        ends=lambda item: (
-            f"{_size(item.size.low)} to {_size(item.size.high)}" if item.is_crossing else ""
-        ),
+        ends=lambda item: said("report.sizes", item.size) if item.is_crossing else "",
     )
-    best = Table.of(
-        "best_depth",
-        fits.best_depth,
-        data=lambda item: data(item.family.data_hash),
-        size=lambda item: _size(item.size),
-    )
+    best = Table.of("best_depth", fits.best_depth, data=lambda item: data(item.family.data_hash))
     rankings = Table.of(
         "rankings",
         [result for ranking in fits.rankings for result in ranking.results],
@@ -129,23 +123,18 @@ def _sections(
         data=lambda cell: data(cell.data_hash),
         tables=lambda cell: cell.key.words,
     )
-    redundancy = Table.of("redundancy", fits.redundancy, redundant=_saved)
+    redundancy = Table.of(
+        "redundancy",
+        fits.redundancy,
+        redundant=lambda item: said(f"report.{item.outcome}", item.estimate),
+    )
     others = Table.of("contrasts", fits.contrasts), best, rankings, laws, cells
     return (
-        *(Section.of(name, *sentences) for name, sentences in subjects(fits).items()),
-        Section.of("Figures", *figures),
-        Section.of("Tables", crossings, redundancy),
-        Section.of("More tables", *others, is_detail=True),
+        *(Section.of(*sentences, title=name) for name, sentences in subjects(fits).items()),
+        Section.of(*figures, title="Figures"),
+        Section.of(crossings, redundancy, title="Tables"),
+        Section.of(*others, title="More tables", is_detail=True),
     )
-
-
-def _saved(item: MeasuredRedundancy) -> str:
-    word = "at most" if item.outcome == "unknown" else item.outcome
-    return said(f"report.{word}", item.estimate) or "not known"
-
-
-def _size(size: float | None) -> str:
-    return "…" if size is None else short_size(size)
 
 
 def commands(origins: Sequence[Origin], file: str) -> list[str]:
@@ -180,3 +169,47 @@ def provenance(records: Sequence[RunRecord], origins: Sequence[Origin]) -> Itera
         )
         rows = tuple((*row, str(count)) for row, count in sorted(counts.items()))
         yield replace(table, columns=(*table.columns, "runs"), rows=rows)
+
+
+def fit_json(fits: Fits) -> dict[str, object]:
+    """Everything, with `low` and `high` of 90 % intervals; null is what cannot be had."""
+    return json_of(
+        "fit",
+        fits,
+        confidence=CONFIDENCE,
+        crossings=[_crossing(item) for item in fits.crossings],
+        laws=[
+            json_of("fit-laws", law, parameter=name, estimate=estimate, depth=_depth(law))
+            for law in fits.laws
+            for name, estimate in law.parameters.items()
+        ],
+        forms=[
+            json_of("fit-forms", error, is_best=place == 0, law=law, depth=_depth(law))
+            for law in fits.laws
+            for place, error in enumerate(law.forms)
+        ],
+        noise=[_noise(item) for item in fits.noise],
+        conclusions=conclusions(fits),
+    )
+
+
+def _depth(law: Law) -> int | None:
+    return law.family.depth if law.kind == "size" else None
+
+
+def _crossing(item: Crossing) -> dict[str, object]:
+    """Whether there is one, and which ends lie beyond the sizes that were trained."""
+    found = item.is_crossing
+    return json_of(
+        "fit-crossings",
+        item,
+        depths=[item.shallow.depth, item.deep.depth],
+        outcome="crossing" if found else "no crossing",
+        low_is_beyond_range=found and item.size.low is None,
+        high_is_beyond_range=found and item.size.high is None,
+    )
+
+
+def _noise(noise: Noise) -> dict[str, object]:
+    cells = [json_of("fit-cells", cell, is_noisy=cell in noise.noisy.cells) for cell in noise.cells]
+    return json_of("fit-noise", noise, noisy_std=noise.noisy.std or None, cells=cells)

@@ -14,37 +14,24 @@ Json = dict[str, object]
 
 def measure_document(measured: Measurement) -> Document:
     """The rank, what is certain about it, and what each prime said."""
-    experiment = network = measured.experiment
-    partition, certain = experiment.partition, certificate(measured)
+    network, certain = measured.experiment, certificate(measured)
     title = said("measure.title", network)
-    words = {
-        "mask": "Causal" if network.causal else "Unmasked",
-        "residual": ", residual" if network.residual else "",
-        "inside": len(partition.inside),
-        "outside": len(partition.outside),
-        "output": partition.output,
-    }
+    mask, residual = "Causal" if network.causal else "Unmasked", ", residual" * network.residual
+    primes, ranks = zip(*((trial.prime, trial.rank) for trial in measured.trials), strict=True)
+    more = {"last": measured.trials[-1], "primes": primes, "ranks": ranks, "certificate": certain}
     return Document(
         title=title,
         headline=said("measure.headline", measured, exact=" (exact)" * measured.is_exact),
         sections=(
             Section.of(
-                "",
                 *(f"{part[0].upper()}{part[1:]}." for part in certain.split("; ")),
                 said("measure.bounds", measured),
-                said("measure.network", **words),
+                said("measure.network", network.partition, mask=mask, residual=residual),
             ),
-            Section.of("", Table.of("trial-primes", measured.trials, title=title), is_why=True),
-            Section.of("", *_parts(measured), is_why=True),
+            Section.of(Table.of("trial-primes", measured.trials, title=title), is_why=True),
+            Section.of(*_parts(measured), is_why=True),
         ),
-        data=json_of(
-            "measurement",
-            measured,
-            last=measured.trials[-1],
-            primes=[trial.prime for trial in measured.trials],
-            ranks=[trial.rank for trial in measured.trials],
-            certificate=certain,
-        ),
+        data=json_of("measurement", measured, **more),
     )
 
 
@@ -70,7 +57,7 @@ def claims_document() -> Document:
     return Document(
         title="Claims",
         headline=said("measure.claims", number=len(rows), names=[name for name, _ in rows]),
-        sections=(Section.of("", Table.of("rank-claims", rows)),),
+        sections=(Section.of(Table.of("rank-claims", rows)),),
         data={"claims": [{"claim": name, "says": says} for name, says in rows]},
     )
 
@@ -81,13 +68,11 @@ def claim_document(claim: RankClaim, groups: Sequence[Sequence[Measurement]]) ->
     cases = [(number, found) for number, group in enumerate(groups, 1) for found in group]
     title, held = f"Claim: {claim.says}", _verdict(len(groups), failed)
     rows = [{"case": number} | _row_json(measured) for number, measured in cases]
-    table = Table.of(
-        "claim", cases, title=title, settings=lambda case: _settings(case[1].experiment)
-    )
+    table = Table.of("claim", cases, title=title, settings=_settings)
     return Document(
         title=title,
         headline=f"{claim.name}: {held['verdict']}.",
-        sections=(Section.of("", table),),
+        sections=(Section.of(table),),
         data={"claim": claim.name, "says": claim.says, "rows": rows, **held},
     )
 
@@ -105,8 +90,7 @@ def growth_document(measured: Sequence[Measurement]) -> Document:
             for found, bounds in cases
         ),
     )
-    described = said("measure.figure", len(measured))
-    figure = Figure.of(GROWTH, described, "theory.growth_chart", list(measured))
+    figure = Figure.of(GROWTH, said("measure.figure", len(measured)), measured)
     written = ("ub_thm1", "ub_thm2")  # as text: they may be fractions, or too long for a float
     rows = [
         _row_json(found) | bounds | {name: str(bounds[name]) for name in written}
@@ -115,7 +99,7 @@ def growth_document(measured: Sequence[Measurement]) -> Document:
     return Document(
         title=says,
         headline=f"{GROWTH}: {says}: {held['verdict']}.",
-        sections=(Section.of("", figure.caption, table), Section.of("", figure, is_detail=True)),
+        sections=(Section.of(figure.caption, table), Section.of(figure, is_detail=True)),
         data={"claim": GROWTH, "says": says, "rows": rows, **held},
     )
 
@@ -131,14 +115,14 @@ def _sizes(case: Experiment) -> tuple[int, int, int]:
     return case.depth, case.width, positions
 
 
-def _settings(case: Experiment) -> str:
-    network, partition = case, case.partition
-    depth, width, positions = _sizes(case)
+def _settings(case: tuple[int, Measurement]) -> str:
+    network, partition = case[1].experiment, case[1].experiment.partition
+    depth, width, positions = _sizes(network)
     words = [f"L={depth} d={width} H={network.heads} N={positions}"]
-    if case.vocab is not None:
-        words.append(f"V={case.vocab}")
-    if case.rank < width or case.vocab is not None:
-        words.append(f"r={case.rank}")
+    if network.vocab is not None:
+        words.append(f"V={network.vocab}")
+    if network.rank < width or network.vocab is not None:
+        words.append(f"r={network.rank}")
     words += ["residual"] * network.residual + ["causal"] * network.causal
     if partition.inside != tuple(range(len(partition.inside))):
         words.append(f"P={','.join(map(str, partition.inside))}")

@@ -1,14 +1,18 @@
-"""A document as one page that opens without a network, and charts as files beside it."""
+"""A document as one page that opens without a network, charts as files beside it, and the version
+of archfit that a page says made it."""
 
 import base64
 import hashlib
 import io
 import json
+import shutil
+import subprocess
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from archfit import __version__
 from archfit.report.document import NARROW, WIDE, Command, Document, Figure, Layout, Section
 from archfit.spec.files import write_whole
 
@@ -22,6 +26,7 @@ CHARTS = (".svg", ".png")
 PAGE = ".html"
 LAYOUTS = {"wide": WIDE, "narrow": NARROW}
 TEMPLATES = Path(__file__).parent / "templates"
+PACKAGE = Path(__file__).parents[1]
 
 
 def check_chart_file(file: Path) -> None:
@@ -105,8 +110,7 @@ def page_of(document: Document) -> str:
     look = _static("look.css")
     ours = {"charts": Markup(charts), "look": Markup(look), "script": Markup(script)}
     template = templates().get_template("page.html")
-    page: str = template.render(document=document, script_hash=f"sha256-{name}", **ours)
-    return page
+    return str(template.render(document=document, script_hash=f"sha256-{name}", **ours))
 
 
 def _static(name: str) -> str:
@@ -126,8 +130,7 @@ def vega_embed() -> str:
     """Vega, Vega-Lite and their embedding as one script, from the package that draws the files."""
     import vl_convert
 
-    script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return script
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
 @cache
@@ -135,9 +138,8 @@ def templates() -> "Environment":
     """What makes pages: words are escaped, and a name that is not given is a mistake."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    made = Environment(
-        loader=PackageLoader("archfit.report"), autoescape=True, undefined=StrictUndefined
-    )
+    loader = PackageLoader("archfit.report")
+    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     made.tests["command"] = lambda sentence: isinstance(sentence, Command)
     return made
 
@@ -146,3 +148,25 @@ def spec_of(figure: Figure, layout: Layout) -> dict[str, Any]:
     """What Vega-Lite draws in a page, which says title and grammar itself."""
     spec: dict[str, Any] = figure.chart(layout).to_dict()
     return {name: part for name, part in spec.items() if name not in ("$schema", "title")}
+
+
+def version_line() -> str:
+    """Version and commit, `archfit 0.1.0 (commit 1a2b3c4)`."""
+    return f"archfit {__version__} (commit {commit()})"
+
+
+def commit() -> str:
+    """The commit this code is from: of the checkout it lies in, or written into its wheel."""
+    checkout = PACKAGE.parents[1]
+    if (checkout / "pyproject.toml").exists() and shutil.which("git"):
+        is_clean, _ = _git(checkout, "diff", "--quiet", "HEAD", "--", "src")  # docs are no code
+        is_known, name = _git(checkout, "rev-parse", "--short=12", "HEAD")
+        return f"{name}{'' if is_clean else '-dirty'}" if is_known else "unknown"
+    written = PACKAGE / "resources" / "commit.txt"
+    return written.read_text().strip()[:12] if written.exists() else "unknown"
+
+
+def _git(checkout: Path, *words: str) -> tuple[bool, str]:
+    """Whether it went well, and what it said."""
+    said = subprocess.run(["git", *words], cwd=checkout, capture_output=True, text=True)
+    return said.returncode == 0, said.stdout.strip()

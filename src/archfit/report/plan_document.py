@@ -26,20 +26,16 @@ NOTABLE = 0.01  # of a budget: a size so far from it is said beside it
 
 def plan_document(plan: Plan) -> Document:
     """What `archfit plan` says, and prints with --json."""
+    hidden = plan.request.hidden_units(plan.shape.depth, plan.shape.width)
     return Document(
         title=TITLE,
         headline=f"{said('plan.shape', plan.shape)} for {plan.request.budget}",
         sections=(
-            Section.of("", *confidence(plan), total_words(plan)),
+            Section.of(*confidence(plan), total_words(plan)),
             Section.next(*_next(plan)),
             *why_sections(plan),
         ),
-        data=json_of(
-            "plan",
-            plan,
-            feed_forward=plan.request.hidden_units(plan.shape.depth, plan.shape.width),
-            evidence_against=evidence_against(),
-        ),
+        data=json_of("plan", plan, feed_forward=hidden, evidence_against=evidence_against()),
     )
 
 
@@ -51,13 +47,13 @@ def why_sections(plan: Plan) -> tuple[Section, ...]:
     table = Table.of("advisers", shaped, shape=named_shape)
     opinions = (said("plan.opinion", advice) for advice in plan.advice if advice not in shaped)
     return (
-        Section.of("Depths", *_depths(plan), is_why=True),
-        Section.of("Other inputs for the same budget", *_repairs(plan), is_why=True),
-        Section.of("", replace(table, rows=(ours, *table.rows)), is_why=True),
-        Section.of("Advice that names no shape", *opinions, is_why=True),
-        Section.of("What speaks against this", *evidence_against(), is_why=True),
-        Section.of("Training", *_training(plan), is_why=True),
-        Section.of("Figures", depth_figure(plan), is_detail=True),
+        Section.of(*_depths(plan), title="Depths", is_why=True),
+        Section.of(*_repairs(plan), title="Other inputs for the same budget", is_why=True),
+        Section.of(replace(table, rows=(ours, *table.rows)), is_why=True),
+        Section.of(*opinions, title="Advice that names no shape", is_why=True),
+        Section.of(*evidence_against(), title="What speaks against this", is_why=True),
+        Section.of(*_training(plan), title="Training", is_why=True),
+        Section.of(depth_figure(plan), title="Figures", is_detail=True),
     )
 
 
@@ -167,9 +163,7 @@ def _training(plan: Plan) -> Iterator[str]:
     if costs.tokens_per_param < usual:
         each = said("plan.epochs", EPOCHS, each=each, usual=usual)
     yield said("plan.costs", costs, each=each)
-    memory = asdict(costs.memory) | {"total": costs.memory.total}
-    gigabytes = {name: size / 1e9 for name, size in memory.items()}
-    yield said("plan.memory", costs.memory, context=context, **gigabytes)
+    yield said("plan.memory", costs.memory, context=context)
     outside = "" if costs.start.in_range else "; this one or its training is larger"
     yield said("plan.start", costs.start, outside=outside)
 
@@ -177,13 +171,8 @@ def _training(plan: Plan) -> Iterator[str]:
 def depth_figure(plan: Plan, before: DepthOutlook | None = None) -> Figure:
     """What each depth is expected to lose, also `before` anything was measured on the data."""
     named = (f"{each.name} {named_shape(each)}" for each in plan.advice if each.depth is not None)
-    return Figure.of(
-        "depths",
-        said("plan.figure", plan.shape, named="; ".join(named)),
-        "depth_charts.depth_chart",
-        plan,
-        before,
-    )
+    described = said("plan.figure", plan.shape, named="; ".join(named))
+    return Figure.of("depths", described, plan, before)
 
 
 def theory_figure(plan: Plan) -> Figure:

@@ -13,6 +13,7 @@ from archfit.fit.noise import LEAST_DEGREES
 from archfit.report.document import Command, Document, Section, Table, facts, json_of, said
 from archfit.spec import Factorised, RunRecord, RunSpec, to_json
 from archfit.spec.data_kinds import DATA_KINDS
+from archfit.spec.errors import refusal
 from archfit.spec.gpu_cost import gpu_seconds
 from archfit.sweep.runner import CellQueue
 from archfit.sweep.sweep import Sweep
@@ -21,6 +22,7 @@ SECONDS_A_DAY = 86400
 LONGEST_ON_CPU = 3600  # seconds of a sweep that one would train there
 MOST_ROWS = 4  # of a table beside the answer
 SIZES = {500_000_000: "100M", 50_000_000: "10M", 0: "1M"}  # of networks, by tokens to train on
+IN_BRIEF = ("answer", "split", "entropy", "leak")  # what is said of prepared data
 ENDS = ("done", "skipped", "elsewhere", "failed")  # of a sweep's cells
 Part = TypeVar("Part")
 
@@ -38,38 +40,27 @@ def cells_document(sweep: Sweep) -> Document:
     title = said("sweeps.title", sweep, runs=len(specs))
     computed = {"cell": run_words, "time": lambda spec: _time_words(gpu_seconds(spec))}
     shapes = sorted({spec.architecture.params for spec in specs})
+    runs = [json_of("cell", spec, gpu_days=taken) for spec, taken in days.items()]
     counts = {"tokens": tokens, "flops": flops}
     return Document(
         title=title,
         headline=f"{title}, about {time} on one H200. Nothing was trained.",
         sections=(
-            Section.of(
-                "",
-                *filter(None, [sweep.question]),  # a user's own sweep need not have one
-                said("sweeps.about", shapes[0], shapes[-1], **counts),
-            ),
+            Section.of(sweep.question, said("sweeps.about", shapes[0], shapes[-1], **counts)),
             Section.next("The same command without --dry-run and with --out DIR trains them."),
-            Section.of("", Table.of("sweep", specs, title=title, **computed), is_why=True),
+            Section.of(Table.of("sweep", specs, title=title, **computed), is_why=True),
         ),
-        data=json_of(
-            "sweep",
-            sweep,
-            none=0,
-            runs=[json_of("cell", spec, gpu_days=taken) for spec, taken in days.items()],
-            gpu_days=sum(days.values()),
-            **counts,
-        ),
+        data=json_of("sweep", sweep, none=0, runs=runs, gpu_days=sum(days.values()), **counts),
     )
 
 
 def script_document(sweep: Sweep, file: str, tasks: int) -> Document:
     """The script by which Slurm trains a sweep."""
-    counts = {"cells": len(sweep.specs), "done": 0, "failed": 0, "skipped": 0}
     return Document(
         title=sweep.name,
         headline=said("sweeps.script", file, tasks, len(sweep.specs)),
         sections=(Section.next(Command(f"sbatch {file}")),),
-        data={"sweep": sweep.name, **counts, "script": file, "tasks": tasks},
+        data=json_of("sweep-script", sweep, none=0, script=file, tasks=tasks),
     )
 
 
@@ -86,17 +77,16 @@ def outcome_document(
     rows = tuple(tuple(row.values()) for row in failures)
     failed = Table(title="Failed runs", columns=("run", "network", "reason"), rows=rows)
     found = {"failures": failures, "folder": folder, "results": results, "cells": cells.total}
-    reasons = dict.fromkeys(cells.failed.values())
     return Document(
         title=sweep.name,
         headline=said("sweeps.ended", sweep, runs=len(sweep.specs), parts=parts),
         sections=(
-            Section.of("", *(f"Failed: {reason}" for reason in reasons)),
-            Section.of("", *conclusions),
+            Section.of(*(f"Failed: {reason}" for reason in dict.fromkeys(cells.failed.values()))),
+            Section.of(*conclusions),
             Section.next(Command(f"archfit report {shlex.quote(folder)} --out report.html")),
-            Section.of("Question", *filter(None, [sweep.question]), is_why=True),
-            Section.of("Table of runs", results, is_why=True),
-            Section.of("", failed, is_why=True),
+            Section.of(sweep.question, title="Question", is_why=True),
+            Section.of(results, title="Table of runs", is_why=True),
+            Section.of(failed, is_why=True),
         ),
         data=json_of("sweep-outcome", sweep, conclusions=tuple(conclusions), **ends, **found),
         status="failed" if failures else "",
@@ -156,12 +146,11 @@ def runs_document(records: Sequence[RunRecord], folder: str) -> Document:
         headline=headline,
         sections=(
             Section.of(
-                "",
                 *_best_rate(rows),
                 *(f"{run.spec.name} {status}." for run, status, nats, _ in rows if nats is None),
                 f"The folder: {documents[0]['folder'] if is_one else folder}.",
             ),
-            Section.of("", table, is_why=len(records) > MOST_ROWS),
+            Section.of(table, is_why=len(records) > MOST_ROWS),
             Section.next(*map(Command, _after_training(ended, shlex.quote(folder)))),
         ),
         data=documents[0] if is_one else {"runs": documents},
@@ -204,22 +193,19 @@ def data_document(description: Mapping[str, object], folder: str, *sentences: st
     try:
         words = {**description, **dict(_data_words(description))}
         rows = facts("prepared_data", **words)
-        brief = facts("data_in_brief", **words, folder=folder)
+        brief = [said(f"data.{name}", **words, folder=folder) for name in IN_BRIEF]
         notes = [f"Note: {warning}" for warning in _part(description["warnings"], list)]
     except (KeyError, TypeError, ValueError) as problem:
-        raise ValueError(
-            f"{folder}/data.json is damaged ({problem}); prepare it again with --overwrite"
-        ) from problem
-    (_, headline), *others = brief
+        raise refusal("damaged-description", folder=folder, problem=problem) from problem
     tokens = _part(description["train"], dict)["tokens"]
     size = next(size for least, size in SIZES.items() if tokens >= least)
     return Document(
         title=folder,
-        headline=headline,
+        headline=brief[0],
         sections=(
-            Section.of("", *sentences, *(sentence for _, sentence in others), *notes),
+            Section.of(*sentences, *brief[1:], *notes),
             Section.next(Command(f"archfit advise {shlex.quote(folder)} --params {size}")),
-            Section.of("", Table(title=folder, columns=("", ""), rows=tuple(rows)), is_why=True),
+            Section.of(Table(title=folder, columns=("", ""), rows=tuple(rows)), is_why=True),
         ),
         data=dict(description),
     )
@@ -249,5 +235,5 @@ def _part(value: object, kind: type[Part]) -> Part:
     """The value, which a file may hold in any other kind."""
     if not isinstance(value, kind):
         belongs = "an object" if kind is dict else "a list"
-        raise ValueError(f"data.json holds {value!r} where {belongs} belongs; prepare it again")
+        raise refusal("description-of-other-kind", value=repr(value), belongs=belongs)
     return value

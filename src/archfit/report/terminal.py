@@ -9,6 +9,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import TextIO
 
 from archfit.report.document import NEXT, Command, Document, Section, Table
@@ -28,9 +29,7 @@ JOINED = "\xa0%"  # where no line ends
 
 def text_of(document: Document, *, why: bool = True, quiet: bool = False) -> str:
     """All that a terminal has room for, the answer in twelve lines, or its headline alone."""
-    head = _tinted(
-        _wrapped(document.headline or document.title), TINTS.get(document.status, "") + BOLD
-    )
+    head = _headed(document.headline or document.title, document.status)
     parts = [section for section in document.sections if not section.is_detail]
     if quiet:
         return "\n".join(head)
@@ -59,7 +58,7 @@ def _fitting(sections: Sequence[Section], room: int) -> tuple[list[str], bool]:
     lines: list[str] = []
     is_left = False
     for section in sections:
-        title = _title_lines(section)
+        title = _headed(section.title, section.status)
         for part in _part_lines(section):
             if len(lines) + len(title) + len(part) > room:
                 is_left = True
@@ -69,8 +68,8 @@ def _fitting(sections: Sequence[Section], room: int) -> tuple[list[str], bool]:
     return lines, is_left
 
 
-def _title_lines(section: Section) -> list[str]:
-    return _tinted(_wrapped(section.title), TINTS.get(section.status, "") + BOLD)
+def _headed(title: str, status: str) -> list[str]:
+    return _tinted(_wrapped(title), TINTS.get(status, "") + BOLD)
 
 
 def _part_lines(section: Section) -> Iterator[list[str]]:
@@ -94,8 +93,6 @@ def visible(text: str) -> str:
     Those are control characters, marks that turn the direction of a line around, and bytes of
     file names that are no text.
     """
-    if text.isprintable():
-        return text
     letters = (x if x.isprintable() else x.encode("unicode_escape").decode() for x in text)
     return "".join(letters)
 
@@ -107,10 +104,6 @@ def is_coloured(stream: TextIO) -> bool:
 
 def _tinted(lines: list[str], tint: str) -> list[str]:
     return [f"{tint}{line}{PLAIN}" for line in lines] if is_coloured(sys.stdout) else lines
-
-
-def _width() -> int:
-    return shutil.get_terminal_size((COLUMNS, LINES)).columns
 
 
 def _wrapped(text: str, indent: str = "", width: int = COLUMNS) -> list[str]:
@@ -144,8 +137,9 @@ def _table_lines(table: Table) -> list[str]:
         max(len(word) for cell in column for word in [*cell.split(), ""]) for column in columns
     ]
     widths = [max(map(len, column)) for column in columns]
-    room = max(_width(), COLUMNS) - 2 * len(columns)
-    lines = _tinted(_wrapped(table.title, width=_width()), BOLD)
+    terminal = shutil.get_terminal_size((COLUMNS, LINES)).columns
+    room = max(terminal, COLUMNS) - 2 * len(columns)
+    lines = _tinted(_wrapped(table.title, width=terminal), BOLD)
     if sum(least) > room:
         for row in table.rows:
             said = [f"{name} {cell}" for name, cell in zip(table.columns, row, strict=True) if cell]
@@ -166,8 +160,7 @@ def _row_lines(row: Sequence[str], widths: Sequence[int], right: frozenset[int])
         textwrap.wrap(cell, width, break_long_words=False, break_on_hyphens=False) if cell else []
         for cell, width in zip(row, widths, strict=True)
     ]
-    for at in range(max(map(len, cells), default=0)):
-        words = [cell[at] if at < len(cell) else "" for cell in cells]
+    for words in zip_longest(*cells, fillvalue=""):
         set_ = (
             word.rjust(width) if column in right else word.ljust(width)
             for column, (word, width) in enumerate(zip(words, widths, strict=True))

@@ -84,16 +84,14 @@ def bounds_document(report: BoundsReport, verdict: Refutation | None) -> Documen
         sections=(
             *_verdict_sections(verdict),
             Section.of(
-                "",
                 said("bounds.analysed", network=network, mask=mask),
                 said("bounds.lower", report.lower, proved=PROVED[report.lower.status]),
                 said("bounds.upper", report.upper, proved=PROVED[report.upper.status]),
                 said("bounds.regime", shape.depth, words["regime_name"]),
                 said("bounds.means"),
             ),
-            Section.of("", table, is_why=True),
+            Section.of(table, is_why=True),
             Section.of(
-                "",
                 f"Network: {data['network']}.",
                 f"{regime.paper_threshold:.3f} = {words['paper_threshold_is']}.",
                 f"{regime.corrected_threshold:.3f} = {words['corrected_threshold_is']}.",
@@ -101,7 +99,7 @@ def bounds_document(report: BoundsReport, verdict: Refutation | None) -> Documen
                 said("bounds.sources"),
                 is_why=True,
             ),
-            Section.of("", bounds_figure(shape), is_detail=True),
+            Section.of(bounds_figure(shape), is_detail=True),
         ),
         data=data | _data("refutation", verdict),
     )
@@ -116,7 +114,7 @@ def _size(bound: Bound) -> str:
 
 def bounds_figure(shape: Shape) -> Figure:
     """Bounds on what a network of this width can tell apart, over depth."""
-    return Figure.of("bounds", said("bounds.figure", shape), "theory.bounds_over_depth", shape)
+    return Figure.of("bounds", said("bounds.figure", shape), shape)
 
 
 def quantity_document(result: Quantity, verdict: Refutation | None) -> Document:
@@ -135,7 +133,6 @@ def quantity_document(result: Quantity, verdict: Refutation | None) -> Document:
         comparison = [said("quantity.compared", relation=relation, **words)]
     given = ", ".join(f"{key}={_text(value)}" for key, value in inputs.items())
     about = Section.of(
-        "",
         entry.meaning,
         f"Status: {_said_status(result.status_line)}.",
         f"Source: {result.source.removeprefix('derived here ').strip('()')}.",
@@ -175,7 +172,7 @@ def _verdict_sections(verdict: Refutation | None) -> tuple[Section, ...]:
     word = "REFUTED" if verdict.refuted else "not refuted"
     allows = said("bounds.allows", formula=formula, best=best)
     check = [said("bounds.check")] * verdict.refuted
-    return (Section.of(said("bounds.refuted", verdict, word=word), allows, *check),)
+    return (Section.of(allows, *check, title=said("bounds.refuted", verdict, word=word)),)
 
 
 def _said_status(line: str) -> str:
@@ -206,9 +203,9 @@ def quantities_document() -> Document:
         title="Quantities of the papers",
         headline=said("quantity.all", len(ENTRIES)),
         sections=(
-            Section.of("", *(f"{group}: {', '.join(found)}." for group, found in names.items())),
-            Section.of("", f"Letters: {_letters(letters)}.", is_why=True),
-            *(Section.of(titles[at], ENTRIES[at].meaning, is_why=True) for at in ENTRIES),
+            Section.of(*(f"{group}: {', '.join(found)}." for group, found in names.items())),
+            Section.of(f"Letters: {_letters(letters)}.", is_why=True),
+            *(Section.of(ENTRIES[at].meaning, title=titles[at], is_why=True) for at in ENTRIES),
         ),
         data=[json_of("quantity", entry, source=entry.row["source"]) for entry in ENTRIES.values()],
     )
@@ -220,12 +217,9 @@ def witness_document(check: "WitnessCheck") -> Document:
     expected, measured = short_integer(str(found.bound)), "not measured: too large"
     if check.measured_rank is not None:
         measured = f"{check.measured_rank:,}{'' if is_all else ' (of the formula)'}"
-    words = {
-        "runs": "all" if is_all else f"a random {check.entries_checked:,} of",
-        "expected": expected,
-        "measured": measured,
-        "bound": f"{found.bound_id} = {short_integer(str(found.bound))}",
-    }
+    runs = "all" if is_all else f"a random {check.entries_checked:,} of"
+    words = {"runs": runs, "expected": expected, "measured": measured}
+    words["bound"] = f"{found.bound_id} = {expected}"
     lines = facts("witness", check, entries=rows * columns, **words)
     title = said("witness.title", found, network=said("bounds.network", found.shape))
     follows = "witness.follows" if check.measured_rank is None else "witness.verified"
@@ -234,11 +228,10 @@ def witness_document(check: "WitnessCheck") -> Document:
         headline=said(follows if check.verified else "witness.not-verified", expected),
         sections=(
             Section.of(
-                "",
                 said("witness.ranks", **words),
                 said("witness.wrong" if check.entries_wrong else "witness.right", check),
             ),
-            Section.of("", Table(title=title, columns=("", ""), rows=tuple(lines)), is_why=True),
+            Section.of(Table(title=title, columns=("", ""), rows=tuple(lines)), is_why=True),
         ),
         data=_data("witness", check),
     )

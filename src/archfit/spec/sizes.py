@@ -1,5 +1,6 @@
 """Sizes as people write them: 768, 125M, 1.3B, 2e7; of files 16MB and 1.5 GiB."""
 
+import math
 import re
 from fractions import Fraction
 
@@ -31,6 +32,15 @@ def written_size(number: int) -> str:
         if number >= unit and number * 1000 % unit == 0:
             return f"{number / unit:.3f}".rstrip("0").rstrip(".") + suffix
     return str(number)
+
+
+def short_size(size: float) -> str:
+    """A number of parameters as people write it: 1.31M."""
+    for unit, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if size >= unit:
+            digits = max(0, 2 - math.floor(math.log10(size / unit)))
+            return f"{size / unit:.{digits}f}{letter}"
+    return f"{size:.0f}"
 
 
 def parse_bytes(text: str) -> int:

@@ -67,8 +67,7 @@ def _shapes(models: Sequence[AuditResult], page: Layout) -> Panel:
             if depth < DEEPEST_TRAINED - 0.5:  # else nobody knows where it ends
                 width = math.sqrt(size / WEIGHTS / depth)
                 lines.append({"line": line, "depth": depth, "width": width})
-    rows = {"lines": lines, "stacks": points}
-    return look.panel("gallery-shapes", rows, Frame(), page, KINDS)
+    return look.panel("gallery-shapes", {"lines": lines, "stacks": points}, Frame(), page, KINDS)
 
 
 def _bottleneck(findings: Iterable[Finding]) -> str:

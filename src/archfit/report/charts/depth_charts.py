@@ -15,7 +15,7 @@ from archfit.advise.prior_runs import LEAST_SIZE
 from archfit.fit.best_depth import DepthCurve
 from archfit.report.charts import look
 from archfit.report.charts.look import Ends, Frame, Panel, Row, Rows
-from archfit.report.document import Layout, size_words
+from archfit.report.document import Layout, size_words, written
 from archfit.spec import lazy_numpy as np
 
 MARKS = ("recommended", "adviser, in its range", "adviser, outside it")
@@ -117,7 +117,8 @@ def regret_chart(test: Backtest, page: Layout) -> Panel:
     families: list[Row] = []
     for score in (each for each in test.scores if each.mean is not None):
         low, high = (score.mean if end is None else end for end in (score.low, score.high))
-        colour = look.COLOURS[1] if score.rule.startswith(OURS) else look.COLOURS[0]
+        theirs, ours, *_ = written("charts")["usual"]["colours"]
+        colour = ours if score.rule.startswith(OURS) else theirs
         row = {"row": score.rule, "regret": score.mean, "low": low, "high": high}
         means.append(row | {"colour": colour})
         lost: dict[str, list[float]] = defaultdict(list)
@@ -186,20 +187,16 @@ def best_depth_chart(
     every = [curve for kinds in families.values() for own in kinds.values() for curve in own]
     shown = look.log_ends(look.numbers(map(_best_row, every), "low", "high"))
     sizes, layout = look.log_ends(float(one.size) for one in every), page.for_panels(len(families))
-    lines = [
-        [
-            {"rule": rule, "params": size, "depth": depth}
-            for size, depth in depths.items()
-            if shown.low <= depth <= shown.high
-        ]
-        for rule, depths in rules.items()
-    ]
-    drawn = [line for line in lines if line]
+    drawn: list[list[Row]] = []
+    for rule, depths in rules.items():
+        inside = {at: depth for at, depth in depths.items() if shown.low <= depth <= shown.high}
+        if inside:
+            drawn.append([{"rule": rule, "params": at, "depth": d} for at, d in inside.items()])
     # a point of each line to put its name at: each at another size, since lines meet
     names = [line[(1 + at) % len(line)] for at, line in enumerate(drawn)]
     panels = []
     for family, kinds in families.items():
-        bests = [
+        bests: list[Row] = [
             {"kind": kind, "params": curve.size * APART**at, **_best_row(curve)}
             for at, (kind, curves) in enumerate(kinds.items())
             for curve in curves
@@ -220,7 +217,7 @@ def variant_chart(kinds: Mapping[str, Mapping[str, Curves]], page: Layout) -> al
             for name, curves in variants.items()
             for c in curves
         ]
-        sizes, bits = (look.numbers(rows, field) for field in ("params", "bits"))
+        sizes, bits = look.numbers(rows, "params"), look.numbers(rows, "bits")
         frame = Frame(look.log_ends(sizes), look.ends(bits))
         panels.append(look.panel("atlas-variants", {"bests": rows}, frame, layout, names, kind))
     return look.side_by_side(panels, layout)

@@ -16,13 +16,10 @@ Row = Mapping[str, Any]
 Rows = Sequence[Row]
 Panel = altair.LayerChart | altair.FacetChart
 
-COLOURS = ("#14365e", "#b5241b", "#2e7d4f", "#6a3d9a", "#d08a2e", "#2f7fc1", "#555555")
-SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-DASHES = ([1, 0], [7, 3], [2, 2], [8, 3, 2, 3], [1, 4])
-LOOKS: dict[str, tuple[Any, str, Sequence[Any]]] = {  # of series, by channel
-    "color": (altair.Color, "colours", COLOURS),
-    "shape": (altair.Shape, "shapes", SHAPES),
-    "strokeDash": (altair.StrokeDash, "dashes", DASHES),
+LOOKS: dict[str, tuple[Any, str]] = {  # of series, by channel
+    "color": (altair.Color, "colours"),
+    "shape": (altair.Shape, "shapes"),
+    "strokeDash": (altair.StrokeDash, "dashes"),
 }
 FULL_TABLES = "full tables"
 PAD = 0.06  # of an axis, on each side of what it shows
@@ -108,8 +105,8 @@ def _series(about: Mapping[str, Any], names: Sequence[Any], layout: Layout) -> d
     legend = altair.Legend(title=about.get("title"), **look) if look else None
     names = names or about["names"]
     channels = {}
-    for channel, (kind, key, usual) in LOOKS.items():
-        look_of_each = list(islice(cycle(about.get(key, usual)), len(names)))
+    for channel, (kind, key) in LOOKS.items():
+        look_of_each = list(islice(cycle((written("charts")["usual"] | about)[key]), len(names)))
         scale = altair.Scale(domain=list(names), range=look_of_each)
         channels[channel] = kind(f"{about['field']}:N", scale=scale, legend=legend)
     return channels
@@ -161,9 +158,8 @@ def side_by_side(
     panels: Sequence[Any], layout: Layout, legends: Literal["shared", "independent"] = "shared"
 ) -> altair.ConcatChart:
     """Panels with one legend, or one each."""
-    channels = dict.fromkeys(("color", "shape", "strokeDash"), legends)
     drawn = altair.concat(*panels, columns=layout.columns)
-    chart: altair.ConcatChart = drawn.resolve_scale(**channels)
+    chart: altair.ConcatChart = drawn.resolve_scale(**dict.fromkeys(LOOKS, legends))
     return chart
 
 

@@ -9,7 +9,6 @@ import altair
 
 from archfit.fit.cells import CellResult, FamilyKey, WidthFamily, families_of, grouped, without_rate
 from archfit.fit.comparisons import with_full
-from archfit.fit.conclusions import short_size
 from archfit.fit.curves import Curve
 from archfit.fit.depths import Crossing
 from archfit.fit.fitted import Fits
@@ -18,6 +17,7 @@ from archfit.report.charts import look
 from archfit.report.charts.look import Ends, Frame, Panel, Row, Rows
 from archfit.report.document import Figure, Layout, said
 from archfit.spec import lazy_numpy as np
+from archfit.spec.sizes import short_size
 
 POINTS = 60  # of a curve
 MOST_CROSSINGS = 8  # in a panel; above it those of neighbouring depths only
@@ -40,11 +40,8 @@ class SizePanel:
     @property
     def words(self) -> str:
         """Where depths cross, for those who do not see the chart."""
-        crossings = (
-            said("sweep.crossing", each, size=short_size(each.size.value or 0))
-            for each in self.crossings
-        )
-        return f"{', '.join(crossings) or 'no crossing in range'}."
+        crossings = ", ".join(said("sweep.crossing", each) for each in self.crossings)
+        return f"{crossings or 'no crossing in range'}."
 
     @property
     def losses(self) -> list[float]:
@@ -84,14 +81,9 @@ def size_figure(panels: Sequence[SizePanel]) -> Figure:
     drawn = panels[: look.MOST_PANELS]
     depths = [*map(str, sorted({depth for panel in drawn for depth in panel.depths}))]
     words = [panel.words if len(drawn) == 1 else f"{panel.title}: {panel.words}" for panel in drawn]
-    return Figure.of(
-        "loss-against-size",
-        f"Loss against block parameters for depths {', '.join(depths)}: {' '.join(words)}",
-        "losses.size_chart",
-        drawn,
-        depths,
-        left=len(panels) - len(drawn),
-    )
+    described = f"Loss against block parameters for depths {', '.join(depths)}: {' '.join(words)}"
+    left = len(panels) - len(drawn)
+    return Figure.of("loss-against-size", described, drawn, depths, left=left)
 
 
 def size_chart(
@@ -232,7 +224,7 @@ def rank_figure(
     if not panels:
         return None
     words = f"Loss against {varied}: {' '.join(panel.words for panel in panels)}"
-    return Figure.of(name, words, "losses.rank_chart", panels, of_positions)
+    return Figure.of(name, words, panels, of_positions)
 
 
 def _rank_panels(
@@ -280,10 +272,8 @@ def rank_chart(panels: Sequence[RankPanel], of_positions: bool, page: Layout) ->
         charts.append(look.panel("ranks", rows, frame, layout, names, f"{panel.title}: ranks"))
         if not of_positions:
             widths = look.log_ticks([cell.architecture.width for cell in panel.widths])
-            curves: dict[str, Rows] = {
-                "curves": [row for curve in panel.curve for row in curve_rows(curve)]
-            }
-            rows, title = panel.rows(panel.widths) | curves, f"depth {depth}: widths"
+            curves = [row for curve in panel.curve for row in curve_rows(curve)]
+            rows, title = panel.rows(panel.widths) | {"curves": curves}, f"depth {depth}: widths"
             charts.append(look.panel("widths", rows, Frame(widths, losses), layout, title=title))
     return look.side_by_side(charts, layout)
 

@@ -9,12 +9,12 @@ import altair
 from archfit.fit.bottlenecks import MeasuredRedundancy
 from archfit.fit.cells import CellResult, FamilyKey
 from archfit.fit.comparisons import CellDifference, Ranking
-from archfit.fit.conclusions import short_size
 from archfit.fit.fitted import Fits
 from archfit.report.charts import look
 from archfit.report.charts.look import Ends, Frame, Panel, Row, Rows
 from archfit.report.charts.losses import rank_figure, size_figure, size_panels
 from archfit.report.document import Figure, Layout, said
+from archfit.spec.sizes import short_size
 
 MOST_CELLS = 40  # in the chart of seeds
 Labels = Mapping[str, str]  # of data sets, by their hash
@@ -27,9 +27,7 @@ def sweep_figures(fits: Fits, labels: Labels) -> tuple[Figure, ...]:
     # Of one depth, the figure of ranks and widths shows the same curve.
     sizes = size_figure(panels) if panels and (has_depths or ranks is None) else None
     positions = rank_figure(fits, labels, of_positions=True)
-    more = (
-        figure_of(fits, labels) for figure_of in (side_figure, comparison_figure, spread_figure)
-    )
+    more = [draw(fits, labels) for draw in (side_figure, comparison_figure, spread_figure)]
     found = (sizes, ranks, redundancy_figure(fits, labels), positions, *more)
     return tuple(figure for figure in found if figure is not None)
 
@@ -42,8 +40,8 @@ def comparison_figure(fits: Fits, labels: Labels) -> Figure | None:
         cells = [result.first for result in ranking.results]
         bits = "; ".join(f"{_reading(cell, labels)} {cell.bits_per_byte:.4f}" for cell in cells)
         words.append(f"{short_size(ranking.best.architecture.params)} parameters: {bits}.")
-    described, drawn = f"Bits per byte at equal size: {' '.join(words)}", "sweep.comparison_chart"
-    return Figure.of("bits-per-byte", described, drawn, rankings, labels) if rankings else None
+    described = f"Bits per byte at equal size: {' '.join(words)}"
+    return Figure.of("bits-per-byte", described, rankings, labels) if rankings else None
 
 
 def _reading(cell: CellResult, labels: Labels) -> str:
@@ -72,11 +70,8 @@ def comparison_chart(
             nats = result.first.mean
             runs += [{"row": name, "bits": loss * bits / nats} for loss in result.first.losses]
         shown = look.ends([*look.numbers(means, "low", "high"), *look.numbers(runs, "bits")])
-        rows: dict[str, Rows] = {
-            "best": [{"bits": ranking.best.bits_per_byte}],
-            "means": means,
-            "runs": runs,
-        }
+        best_of_all = [{"bits": ranking.best.bits_per_byte}]
+        rows: dict[str, Rows] = {"best": best_of_all, "means": means, "runs": runs}
         title = f"about {short_size(ranking.best.architecture.params)} parameters"
         panels.append(look.panel("comparison", rows, Frame(shown, names), layout, title=title))
     return look.side_by_side(panels, layout)
@@ -100,16 +95,12 @@ def spread_figure(fits: Fits, labels: Labels) -> Figure | None:
     names = _numbered(
         [look.network_words(cell.key, cell.architecture.width, words) for cell in cells]
     )
-    pooled = "; ".join(f"{noise.usual.std:.2g} nats" for noise in fits.noise if noise.usual.std > 0)
+    stds = "; ".join(f"{noise.usual.std:.2g} nats" for noise in fits.noise if noise.usual.std > 0)
     noisy = frozenset(cell for noise in fits.noise for cell in noise.noisy.cells)
-    return Figure.of(
-        "spread-of-seeds",
-        said("sweep.spread", cells[0], number=len(cells), pooled=pooled or "zero", name=names[0]),
-        "sweep.spread_chart",
-        dict(zip(names, cells, strict=True)),
-        noisy,
-        left=len(repeated) - len(cells),
-    )
+    pooled, named = stds or "zero", dict(zip(names, cells, strict=True))
+    described = said("sweep.spread", cells[0], number=len(cells), pooled=pooled, name=names[0])
+    left = len(repeated) - len(cells)
+    return Figure.of("spread-of-seeds", described, named, noisy, left=left)
 
 
 def spread_chart(
@@ -123,9 +114,8 @@ def spread_chart(
     ]
     bars = [{"row": n, "low": -(c.std or 0), "high": c.std or 0} for n, c in cells.items()]
     shown = look.ends([*look.numbers(runs, "difference"), *look.numbers(bars, "low", "high")])
-    rows: dict[str, Rows] = {"runs": runs, "bars": bars}
-    frame = Frame(shown, list(cells))
-    return look.panel("spread", rows, frame, page.for_panels(1))
+    frame, whole = Frame(shown, list(cells)), page.for_panels(1)
+    return look.panel("spread", {"runs": runs, "bars": bars}, frame, whole)
 
 
 SIDES = {
@@ -158,8 +148,7 @@ def side_figure(fits: Fits, labels: Labels) -> Figure | None:
         costs = (said("sweep.cost", item, side=SIDES[item.first.key.factorised]) for item in items)
         told.append(f"{title}: {'; '.join(costs)}.")
     described = f"Cost in nats per token: {' '.join(told)}"
-    name = "input-and-output-rank"
-    return Figure.of(name, described, "sweep.cost_chart", panels) if panels else None
+    return Figure.of("input-and-output-rank", described, panels) if panels else None
 
 
 def cost_chart(networks: Sequence[Costs], page: Layout) -> altair.ConcatChart:
@@ -212,13 +201,8 @@ def redundancy_figure(fits: Fits, labels: Labels) -> Figure | None:
         f"{series} at ratio {item.ratio:.3g} {'' if mark == 'share' else f'{mark} '}{value:.1%}"
         for item, series, mark, value in shares
     )
-    return Figure.of(
-        "redundancy",
-        f"Redundant share of the block parameters: {'; '.join(words)}.",
-        "sweep.share_chart",
-        shares,
-        left=len(fits.redundancy) - len(known),
-    )
+    described = f"Redundant share of the block parameters: {'; '.join(words)}."
+    return Figure.of("redundancy", described, shares, left=len(fits.redundancy) - len(known))
 
 
 def share_chart(shares: Sequence[Share], page: Layout) -> altair.ConcatChart:

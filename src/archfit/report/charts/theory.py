@@ -13,6 +13,7 @@ from archfit.exact.rank_claims import DEPTHS, growth_bounds
 from archfit.report.charts import DEEPEST_BOUNDS, look
 from archfit.report.charts.look import Ends, Frame, Row, Rows
 from archfit.report.document import Layout, written
+from archfit.spec.errors import refuse_if
 from archfit.theory.bounds import bounds_report, regime
 from archfit.theory.inputs import WIDTH
 from archfit.theory.shape import Shape
@@ -25,11 +26,8 @@ LINES: list[str] = written("charts")["growth-bounds"]["series"]["names"]
 
 def bounds_over_depth(shape: Shape, page: Layout) -> altair.ConcatChart:
     """log3 of the bounds against depth, one panel for each of four widths around the shape's."""
-    if shape.depth > DEEPEST_BOUNDS:
-        raise ValueError(
-            f"depth={shape.depth} is too deep for a chart over depth; use at most "
-            f"{DEEPEST_BOUNDS} with it"
-        )
+    is_too_deep = shape.depth > DEEPEST_BOUNDS
+    refuse_if(is_too_deep, "deep-chart", depth=shape.depth, most=DEEPEST_BOUNDS)
     around = (shape.width // 4, shape.width // 2, shape.width, 2 * shape.width)
     widths = sorted({width for width in around if 2 <= width <= WIDTH.most} | {shape.width})
     # Depths from 1 to well past the shape's and past where bounds bend.
@@ -40,18 +38,15 @@ def bounds_over_depth(shape: Shape, page: Layout) -> altair.ConcatChart:
     names = [UPPER, LOWER, UNMASKED if shape.causal else DISPUTED]
     panels = []
     for width in widths:
-        rows, title = (
-            _rows(shape, width, depths),
-            f"width {width}" + " (yours)" * (width == shape.width),
-        )
+        rows = _rows(shape, width, depths)
+        title = f"width {width}" + " (yours)" * (width == shape.width)
         panels.append(look.panel("bounds", rows, Frame(), layout, names, title))
     network = "Causal" if shape.causal else "Unmasked"
     heading = look.heading("bounds", inputs=_inputs(shape), network=network, depth=shape.depth)
     described = f"Lower and upper bounds over depth for widths {widths}"
-    chart: altair.ConcatChart = look.side_by_side(panels, layout).resolve_scale(
-        x="shared", y="shared"
-    )
-    return chart.properties(title=heading, description=described)
+    chart = look.side_by_side(panels, layout).properties(title=heading, description=described)
+    on_one_scale: altair.ConcatChart = chart.resolve_scale(x="shared", y="shared")
+    return on_one_scale
 
 
 def _at(shape: Shape, width: int, depth: int) -> Shape:
@@ -116,13 +111,9 @@ def growth_chart(measured: Sequence[Measurement], page: Layout) -> altair.VConca
     frame, layout = Frame(depths, Ends(0.0, HIGHEST_BOUND)), replace(page, width=250)
     panels = []
     for width in widths[:PANELS]:
-        drawn = {
-            "bounds": bounds[width],
-            "measured": [row for row in rows if row["width"] == width],
-        }
-        panels.append(
-            look.panel("growth-bounds", drawn, frame, layout, LINES, title=f"width {width}")
-        )
+        own = [row for row in rows if row["width"] == width]
+        drawn, title = {"bounds": bounds[width], "measured": own}, f"width {width}"
+        panels.append(look.panel("growth-bounds", drawn, frame, layout, LINES, title))
     with_bounds = look.side_by_side(panels, layout)
     chart: altair.VConcatChart = (
         altair.vconcat(by_width, with_bounds, title=look.heading("growth"))

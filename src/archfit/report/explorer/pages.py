@@ -87,7 +87,7 @@ def _audit_page(asked: Question, values: Json) -> None:
         }
 
 
-COLUMNS = (*audit_document.models_table(()).columns, "findings")
+COLUMNS = audit_document.models_table(()).columns
 WORDS = ("model", "modality", "findings")  # columns; the others hold numbers
 SLUGS = tuple(column.replace(" ", "-") for column in COLUMNS)
 
@@ -112,10 +112,10 @@ def _gallery_page(asked: Question, values: Json) -> None:
         return 0 if COLUMNS[at] in WORDS else float(text.replace(",", "")), text.casefold()
 
     rows: list[Json] = []
-    for each, cells in zip(models, audit_document.models_table(models).rows, strict=True):
-        columns = [*cells, " ".join(found.id for found in each.findings)]
+    for each, row in zip(models, audit_document.models_table(models).rows, strict=True):
+        columns = [*row[:-1], " ".join(found.id for found in each.findings)]  # there as marks
         if find in " ".join(columns).casefold():
-            rows.append({"cells": cells, "findings": each.findings, "columns": columns})
+            rows.append({"cells": row[:-1], "findings": each.findings, "columns": columns})
     known = [row for row in rows if row["columns"][at]]
     unknown = [row for row in rows if not row["columns"][at]]
     values["rows"] = sorted(known, key=key, reverse=bool(fields["down"])) + unknown
