@@ -3,13 +3,14 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from archfit.advise.law import ideal_shape
 from archfit.advise.surface import USUAL_TOKENS, Observed, of_sizes, short
 from archfit.fit.atlas import Atlas, PublicNetwork, Series, public_networks
 from archfit.fit.best_depth import DepthCurve
+from archfit.fit.cells import grouped
 from archfit.spec import lazy_numpy as np
 from archfit.spec.architecture import BlockFamily
 
@@ -116,18 +117,14 @@ def atlas_runs(
 ) -> dict[str, tuple[KindRuns, ...]]:
     """What was trained on each kind of a family as usual, but for its blocks and tokens."""
     family = {kind.name: kind.family for kind in atlas.kinds}
-    rows: dict[tuple[str, str, BlockFamily], list[Row]] = defaultdict(list)
-    for series, own in curves.items():
-        if series.is_usual:
-            for curve in own:
-                if curve.size >= LEAST_SIZE:
-                    found = _rows_of_curve(curve, series.tokens_a_parameter)
-                    rows[series.kind, series.vocabulary, series.block] += found
-    kinds: dict[str, list[KindRuns]] = defaultdict(list)
-    for (kind, vocabulary, block), found_rows in rows.items():
-        name = f"{kind}, {vocabulary}" + ", Llama's blocks" * (block == "llama")
-        kinds[family[kind]].append(KindRuns.of(name, found_rows, block=block))
-    return {name: tuple(some) for name, some in kinds.items()}
+    usual = [(series, c) for series, own in curves.items() if series.is_usual for c in own]
+    told = [(series, curve) for series, curve in usual if curve.size >= LEAST_SIZE]
+    kinds: dict[str, tuple[KindRuns, ...]] = defaultdict(tuple)
+    for place, some in grouped(told, lambda each: replace(each[0], tokens_a_parameter=20)).items():
+        rows = [row for own, curve in some for row in _rows_of_curve(curve, own.tokens_a_parameter)]
+        name = f"{place.kind}, {place.words}"
+        kinds[family[place.kind]] += (KindRuns.of(name, rows, block=place.block),)
+    return dict(kinds)
 
 
 def grid_settings(grid: str) -> dict[str, tuple[PublicNetwork, ...]]:
@@ -135,12 +132,11 @@ def grid_settings(grid: str) -> dict[str, tuple[PublicNetwork, ...]]:
 
     Of archai only networks drawn at random: others were chosen for their loss.
     """
-    found: dict[str, list[PublicNetwork]] = defaultdict(list)
-    for network in public_networks():
-        is_fair = network.grid != "archai" or network.setting.startswith("random_")
-        if network.grid == grid and is_fair:
-            found[_setting(network)].append(network)
-    return {name: tuple(some) for name, some in found.items() if len(some) >= LEAST_NETWORKS}
+    networks = [network for network in public_networks() if network.grid == grid]
+    if grid == "archai":
+        networks = [network for network in networks if network.setting.startswith("random_")]
+    found = grouped(networks, _setting).items()
+    return {name: tuple(some) for name, some in found if len(some) >= LEAST_NETWORKS}
 
 
 def _setting(network: PublicNetwork) -> str:

@@ -89,15 +89,12 @@ def of_sizes(sizes: Reals, tokens: Reals) -> Reals:
 
 def joined(kinds: Sequence[Observed]) -> Observed:
     """Kinds of one family, numbered as they come, each with its own levels."""
+    from scipy.linalg import block_diag
+
     names = [field.name for field in fields(Observed) if field.name not in ("levels", "kinds")]
     columns = {name: np.concatenate([getattr(kind, name) for kind in kinds]) for name in names}
     numbers = np.repeat(np.arange(len(kinds)), [len(kind.sizes) for kind in kinds])
-    levels = np.zeros((len(numbers), sum(kind.levels.shape[1] for kind in kinds)))
-    row = column = 0
-    for kind in kinds:
-        rows, columns_of = kind.levels.shape
-        levels[row : row + rows, column : column + columns_of] = kind.levels
-        row, column = row + rows, column + columns_of
+    levels = block_diag(*(kind.levels for kind in kinds))
     return Observed(**columns, levels=levels, kinds=numbers.astype(float))
 
 

@@ -11,10 +11,10 @@ from typing import Any, Generic, TypeVar
 from archfit.report.document import Document, Figure
 from archfit.report.page import fragment, titled_chart
 from archfit.report.terminal import text_of
-from archfit.spec.frames import frame_of
 
 Value = TypeVar("Value")
 Rows = Callable[[Any], Sequence[Mapping[str, object]]]
+LIBRARIES = ("pandas", "polars")  # of tables
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -61,8 +61,12 @@ class Answer(Generic[Value]):
         return self.document.data
 
     def to_frame(self) -> Any:
-        """Its table as a DataFrame of pandas, or else of polars."""
-        return frame_of(self.rows(self.to_dict()))
+        """Its table as a DataFrame of pandas, or of polars where that is missing."""
+        for library in LIBRARIES:
+            if importlib.util.find_spec(library) is not None:
+                rows = list(map(dict, self.rows(self.to_dict())))
+                return importlib.import_module(library).DataFrame(rows)
+        raise ImportError(f"a table needs {' or '.join(LIBRARIES)}; pip install pandas")
 
 
 def _image(figure: Figure) -> str:
