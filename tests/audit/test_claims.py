@@ -7,11 +7,11 @@ from typing import get_args
 
 import pytest
 
-from archfit.advise.law import IdealShape
 from archfit.advise.redundancy import Basis, Redundancy
 from archfit.audit.auditor import AuditResult, Claim, audit_model, checked_claims
 from archfit.audit.findings import Finding
 from archfit.audit.zoo import zoo_models
+from archfit.theory.law import IdealShape
 
 RESULTS = tuple(map(audit_model, zoo_models()))
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from archfit.advise.law import WEIGHTS, IdealShape, ideal_shape
 from archfit.advise.prior import shipped_prior
 from archfit.spec.packed import packed_table
 from archfit.spec.search import bisect_rising
 from archfit.theory.inputs import SIZE
+from archfit.theory.law import WEIGHTS, IdealShape, ideal_shape
 
 TABLE = packed_table("advisers.toml")
 Named: TypeAlias = IdealShape | tuple[float, float] | None  # a shape, a band of depths, or neither

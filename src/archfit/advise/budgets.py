@@ -12,12 +12,12 @@ from decimal import Decimal
 from functools import cache
 from typing import ClassVar, Literal, TypeAlias
 
-from archfit.advise.law import WEIGHTS
 from archfit.spec import lazy_numpy as np
 from archfit.spec.errors import check_real, refusal, refuse_if
 from archfit.spec.packed import packed_table
 from archfit.spec.rates import CHINCHILLA_TOKENS, EPOCHS
 from archfit.spec.run import RunSpec
+from archfit.theory.law import WEIGHTS
 
 LARGEST_BUDGET = 10**18  # parameters
 FLOPS = 6  # a parameter and token, forward and backward; Kaplan et al. 2020

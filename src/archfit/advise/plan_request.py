@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from archfit.advise import budgets
-from archfit.advise.law import DEEPEST_TRAINED, WEIGHTS
 from archfit.advise.prior import TEXT, known_families
 from archfit.spec.architecture import BlockFamily, Objective, gated_units
 from archfit.spec.counting import GPT2_STYLE, LLAMA_STYLE, NetworkSizes
@@ -16,6 +15,7 @@ from archfit.spec.errors import check_at_least, check_choice, refusal, refuse_if
 from archfit.spec.rates import CHINCHILLA_TOKENS, EPOCHS
 from archfit.spec.search import bisect_rising
 from archfit.spec.sizes import parse_size
+from archfit.theory.law import DEEPEST_TRAINED, WEIGHTS
 
 GPT2_VOCAB = 50257
 USUAL_VOCABS = (257, 512, 2_000, 8_000, 32_000, GPT2_VOCAB)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from archfit.advise.advisers import Advice, NetworkFacts, all_advice
 from archfit.advise.budgets import FLOPS, Budget, TrainingMinutes
-from archfit.advise.law import IdealShape, solve
 from archfit.advise.plan_request import SPELT, PlanRequest, RankLimit
 from archfit.advise.prior import CLOSE, FAR, TEXT, Knowledge, family_prior
 from archfit.advise.prior_runs import NATS_A_BYTE
@@ -17,6 +16,7 @@ from archfit.spec.counting import Parts, TrainingMemory, training_memory
 from archfit.spec.data_kinds import BYTE_VOCAB
 from archfit.spec.packed import packed_table
 from archfit.spec.rates import CHINCHILLA_TOKENS, EPOCHS, Start, starting_point, training_tokens
+from archfit.theory.law import IdealShape, solve
 
 WARNINGS = packed_table("advise_sentences.toml")["warnings"]
 BATCH_SEQUENCES = 8  # for which activations are stated

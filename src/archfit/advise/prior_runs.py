@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from archfit.advise.law import ideal_shape
 from archfit.advise.surface import USUAL_TOKENS, Observed, of_sizes, short
 from archfit.fit.atlas import Atlas, PublicNetwork, Series, public_networks
 from archfit.fit.best_depth import DepthCurve
 from archfit.fit.cells import grouped
 from archfit.spec import lazy_numpy as np
 from archfit.spec.architecture import BlockFamily
+from archfit.theory.law import ideal_shape
 
 LEAST_NOISE = 5e-4  # of ln loss: what no number of seeds takes away
 GRID_NOISE = 0.002  # of ln loss: the least that a network of a public grid may have

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from archfit.advise.budgets import Budget, TrainingMinutes
-from archfit.advise.law import WEIGHTS
 from archfit.advise.plan_request import PlanRequest
 from archfit.advise.prior import DepthCost, DepthOutlook, Knowledge, family_prior
 from archfit.spec.counting import Parts
 from archfit.spec.search import bisect_rising, first_whole
+from archfit.theory.law import WEIGHTS
 
 HEAD_DIMS = (128, 64)
 USUAL = 64

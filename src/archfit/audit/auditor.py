@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from archfit.advise.law import WEIGHTS, ideal_shape
 from archfit.advise.redundancy import READING
 from archfit.audit.checkpoint_file import TENSORS, read_checkpoint
 from archfit.audit.checkpoint_model import disagreements, model_from_header
@@ -19,6 +18,7 @@ from archfit.audit.targets import INDEX, find_target
 from archfit.audit.zoo import zoo_model
 from archfit.spec.errors import refusal
 from archfit.spec.files import CONFIG, read_object
+from archfit.theory.law import WEIGHTS, ideal_shape
 
 MOST_CONFIG_BYTES = 16 * 10**6  # some list their labels; none of those seen has 1 MB
 

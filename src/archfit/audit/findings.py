@@ -18,7 +18,6 @@ from functools import cache
 from typing import Any, Literal
 
 from archfit.advise.budgets import LARGEST_BUDGET
-from archfit.advise.law import DEEPEST_TRAINED, WEIGHTS
 from archfit.advise.plan_request import SPELT, TEXT_VOCAB
 from archfit.advise.prior import FAR, TEXT, DepthOutlook, family_prior, known_families
 from archfit.advise.prior_runs import LEAST_SIZE
@@ -27,6 +26,7 @@ from archfit.advise.shapes import GPU_MULTIPLE, LARGE, TABLES_AT_MOST
 from archfit.audit.model import TABLES, Model, Stack
 from archfit.spec.architecture import BlockFamily
 from archfit.spec.packed import packed_table
+from archfit.theory.law import DEEPEST_TRAINED, WEIGHTS
 
 Severity = Literal["high", "medium", "low"]
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")

@@ -17,12 +17,11 @@ from archfit.fit.fitted import Fits
 from archfit.fit.noise import TAIL
 from archfit.spec import Architecture
 from archfit.spec.estimate import Estimate
-from archfit.spec.search import bisect_rising
+from archfit.theory.law import A, B, ideal_shape, law_width
 
 BYTES, BPE_500, BPE = 257, 500, 2000  # vocabularies of the English text
 NEAR = 1.5  # "about" a number: within this factor
 SAME_SIZE = 0.06  # of ln N, by which pairs of figure 1 differ at most
-LAW = (5.039, 0.0555)  # Levine et al. 2020: ln width = a + b depth
 PAIR, FAIR_PAIR = (2, 8), (6, 12)  # depths that several sweeps compare
 CAPS: tuple[int, ...] = (16, 64)  # ranks of the embedding
 FAIR_CAPS = (32, 64, 128)
@@ -123,22 +122,13 @@ def depth_findings() -> Iterator[EvidenceFinding]:
     yield _seeds(depth)
 
 
-def _law_width(depth: float) -> float:
-    return math.exp(LAW[0] + LAW[1] * depth)
-
-
-def _law_depth(size: float) -> float:
-    """Where 12 L e^(2 (a + b L)) is the size; 1 below one layer on the law."""
-    return bisect_rising(lambda depth: 12 * depth * _law_width(depth) ** 2, size, 1.0, 100.0)
-
-
 def _best_depths(claim: str, fits: Fits, vocab: int) -> EvidenceFinding:
     """The best depth at each size, beside that of the law."""
     items = [item for item in fits.best_depth if item.family.input.vocab == vocab]
     tried, measures, law, holds = items[0].depths, [], [], []
     for item in items:
         measures.append(evidence.measured(item, f"{item.size / 1e6:.2f}M", "layers", item.size))
-        law.append(_law_depth(item.size))
+        law.append(ideal_shape(item.size).depth)
         if law[-1] >= 2:  # below two layers the law has nothing to say: one is the least there is
             nearest = min(tried, key=lambda depth: abs(math.log(depth / law[-1])))
             holds.append(item.estimate.contains(nearest))
@@ -163,14 +153,13 @@ def _law_of_crossings(fits: Fits) -> EvidenceFinding:
         for name, estimate in law.parameters.items()
     ]
     at_two, at_four = widths["2 and 4"].estimate, widths["4 and 8"].estimate
-    one, two, four = map(_law_width, (1, 2, 4))
+    one, two, four = map(law_width, (1, 2, 4))
     verdict = evidence.verdict_of(
         confirmed=(at_two.contains(two), at_four.contains(four)),
         refuted=(at_two.is_above(NEAR * two), at_four.is_above(NEAR * four)),
     )
     measures, shapes = (*sizes, *widths.values(), *parameters), shapes_of(fits, (1, 2, 4, 8))
-    a, b = LAW
-    return finding("depth-law", measures, verdict, shapes, a=a, b=b, one=one, two=two, four=four)
+    return finding("depth-law", measures, verdict, shapes, a=A, b=B, one=one, two=two, four=four)
 
 
 def _trainings(usual: Fits) -> Iterator[EvidenceFinding]:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from archfit.advise.advisers import Advice, evidence_against
 from archfit.advise.budgets import Budget, TrainingMinutes
-from archfit.advise.law import DEEPEST_TRAINED
 from archfit.advise.plan_request import PlanOptions
 from archfit.advise.planner import Plan
 from archfit.advise.prior import OURS, DepthOutlook, shipped_prior
@@ -16,6 +15,7 @@ from archfit.report.document import Command, Document, Figure, Section, Table, j
 from archfit.report.theory_document import bounds_figure
 from archfit.spec.rates import EPOCHS
 from archfit.spec.sizes import written_size
+from archfit.theory.law import DEEPEST_TRAINED
 from archfit.theory.shape import Shape
 
 TITLE = "Which Transformer architecture fits my data?"

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import altair
 
-from archfit.advise.law import DEEPEST_TRAINED, WEIGHTS, law_width
 from archfit.audit.auditor import AuditResult
 from archfit.audit.findings import RULES, Finding, good_depths
 from archfit.report.charts import look
 from archfit.report.charts.look import Ends, Frame, Panel, Row
 from archfit.report.document import Layout
+from archfit.theory.law import DEEPEST_TRAINED, WEIGHTS, law_width
 
 BOTTLENECKS = [id_ for id_, rule in RULES.items() if rule.get("is_bottleneck", False)]
 WORDS = {id_: RULES[id_]["short"].replace("-", " ") for id_ in BOTTLENECKS}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archfit.advise.law import ideal_shape, law_width
+from archfit.theory.law import ideal_shape, law_width
 
 
 @pytest.mark.parametrize(
