@@ -20,16 +20,7 @@ from archfit.advise.prior import OURS, TEXT, Knowledge, outlook, shipped_prior
 from archfit.advise.prior_runs import GRID_BLOCKS, LEAST_SIZE, schedule_groups, tokens_at
 from archfit.advise.prior_runs import grid_settings as schedules_of
 from archfit.advise.surface import USUAL_TOKENS, joined
-from archfit.fit.atlas import (
-    HELD_BACK,
-    SOURCES,
-    Atlas,
-    AtlasRun,
-    PublicNetwork,
-    Series,
-    read_atlas,
-    size_of,
-)
+from archfit.fit.atlas import HELD_BACK, SOURCES, Atlas, PublicNetwork, Series, read_atlas, size_of
 from archfit.fit.best_depth import DepthCurve, DepthPoint, depth_curves
 from archfit.fit.cells import grouped
 from archfit.fit.curves import RESAMPLES, generator
@@ -165,7 +156,7 @@ def atlas_settings(atlas: Atlas) -> tuple[Setting, ...]:
     usual = [run for run in finished if Series.of(run).is_usual]
     found = list[Setting]()
     for series, own in grouped(usual, Series.of).items():
-        runs = list(map(_as_of_a_ladder, own))
+        runs = [LadderRun.of(size_of(run.spec), run.record) for run in own]
         is_usual = series.tokens_a_parameter == USUAL_TOKENS
         halves = [_curves(series, (r for r in runs if r.seed % 2 == half)) for half in (0, 1)]
         for size, curve in _curves(series, runs).items():
@@ -185,12 +176,6 @@ def atlas_settings(atlas: Atlas) -> tuple[Setting, ...]:
                 )
                 found.append(setting)
     return tuple(found)
-
-
-def _as_of_a_ladder(run: AtlasRun) -> LadderRun:
-    shape, seed = run.spec.architecture, run.spec.seed
-    bits, size = run.record.evaluations[-1].heldout_bits_per_byte, size_of(run.spec)
-    return LadderRun(size=size, depth=shape.depth, seed=seed, params=shape.params, bits=bits)
 
 
 def _curves(series: Series, runs: Iterable[LadderRun]) -> dict[int, DepthCurve]:

@@ -15,6 +15,7 @@ from archfit.advise.prior import DRAWS, Knowledge
 from archfit.advise.prior_runs import LEAST_SIZE, KindRuns, log_tokens
 from archfit.advise.surface import USUAL_TOKENS, Observed, joined
 from archfit.fit.best_depth import SHARE_OF_SIZE
+from archfit.spec import RunRecord
 from archfit.spec import lazy_numpy as np
 
 SIZES = tuple(LEAST_SIZE << doubling for doubling in range(12))
@@ -39,6 +40,18 @@ class LadderRun:
     params: int
     bits: float  # per byte, held out
     tokens_per_param: float = USUAL_TOKENS
+
+    @classmethod
+    def of(cls, size: int, record: RunRecord) -> "LadderRun":
+        """What the record of a network that was meant to have a size says."""
+        return cls(
+            size=size,
+            depth=record.spec.architecture.depth,
+            seed=record.spec.seed,
+            params=record.spec.architecture.params,
+            bits=record.evaluations[-1].heldout_bits_per_byte,
+            tokens_per_param=record.spec.training_tokens / size,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

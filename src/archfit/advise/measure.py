@@ -220,7 +220,7 @@ def measured(
     def train(rung: Rung) -> list[LadderRun]:
         depths, seconds = ", ".join(map(str, rung.depths)), measuring.takes(cells(rung))
         say(f"{rung.size:,} parameters: {depths} layers, about {seconds:.0f} s")
-        return [_ladder_run(rung.size, each) for each in measuring.train(cells(rung), rung.seed)]
+        return [LadderRun.of(rung.size, each) for each in measuring.train(cells(rung), rung.seed)]
 
     limits = LadderLimits(
         budget=budget,
@@ -281,17 +281,6 @@ def _trial(tokens: Tokenisation, record: RunRecord, train_tokens: int) -> Vocabu
     )
 
 
-def _ladder_run(size: int, record: RunRecord) -> LadderRun:
-    return LadderRun(
-        size=size,
-        depth=record.spec.architecture.depth,
-        seed=record.spec.seed,
-        params=record.spec.architecture.params,
-        bits=record.evaluations[-1].heldout_bits_per_byte,
-        tokens_per_param=record.spec.training_tokens / size,
-    )
-
-
 def _known_runs(measuring: Measuring, corpus: Corpus) -> list[LadderRun]:
     """Runs of an earlier stretch."""
     found = []
@@ -299,5 +288,5 @@ def _known_runs(measuring: Measuring, corpus: Corpus) -> list[LadderRun]:
         params = record.spec.architecture.params
         size = min(SIZES, key=lambda each: abs(each - params))
         if record.spec.data_hash == corpus.hash and abs(params / size - 1) < NEAR_SIZE:
-            found.append(_ladder_run(size, record))
+            found.append(LadderRun.of(size, record))
     return found

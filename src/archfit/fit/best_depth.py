@@ -11,7 +11,7 @@ seeds, what the highest polynomial leaves is the noise.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from archfit.fit.cells import Repeated
 from archfit.fit.curves import CUBIC, QUADRATIC, QUARTIC, FormFits, Reals, fit_form, values
@@ -41,7 +41,7 @@ class DepthCurve:
 
     size: int
     points: tuple[DepthPoint, ...]  # by depth
-    failed: tuple[DepthPoint, ...]  # networks that are not on the curve
+    failed: tuple[DepthPoint, ...] = ()  # networks that are not on the curve
     depths: Reals  # of the grid
     losses: Reals  # the curve there
     errors: Reals  # standard errors of the curve there
@@ -104,10 +104,9 @@ def depth_curves(name: str, sizes: Mapping[int, Sequence[DepthPoint]]) -> tuple[
     least = np.array([float(fit.mean(grid).min()) for fit, grid in flat])
     # The change of the least loss over ln size, around each size, at equally many tokens.
     slopes = SHARE_OF_SIZE * np.gradient(least, np.log([*known])) if len(flat) > 1 else 0 * least
-    return tuple(
-        _curve(f"{name}/{size}", size, points, failed[size], float(slope), noise[size])
-        for (size, points), slope in zip(known.items(), slopes, strict=True)
-    )
+    shown = zip(known.items(), slopes, strict=True)
+    curves = (_curve(f"{name}/{n}", n, some, float(slope), noise[n]) for (n, some), slope in shown)
+    return tuple(replace(curve, failed=failed[curve.size]) for curve in curves)
 
 
 def _failed(size: int, sizes: Mapping[int, Sequence[DepthPoint]]) -> tuple[DepthPoint, ...]:
@@ -146,12 +145,7 @@ def _fit(
 
 
 def _curve(
-    name: str,
-    size: int,
-    points: tuple[DepthPoint, ...],
-    failed: tuple[DepthPoint, ...],
-    slope: float,
-    noise: tuple[float, int],
+    name: str, size: int, points: tuple[DepthPoint, ...], slope: float, noise: tuple[float, int]
 ) -> DepthCurve:
     """The curve, and the best depths of curves that chance might have given instead."""
     fit, grid = _fit(points, size, slope, noise)
@@ -170,7 +164,6 @@ def _curve(
     return DepthCurve(
         size=size,
         points=points,
-        failed=failed,
         depths=depths,
         losses=curve,
         errors=resampled.std(axis=0),

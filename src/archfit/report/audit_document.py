@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from archfit.audit.auditor import AuditResult, checked_claims
-from archfit.audit.findings import RULES, SEVERITIES, TOKENS, Finding, judged_size
+from archfit.audit.findings import RULES, SEVERITIES, TOKENS, judged_size
 from archfit.audit.model import TABLES, UNBOUNDED
+from archfit.fit.cells import grouped
 from archfit.report.document import Command, Document, Figure, Section, Table, facts, json_of, said
 
 MOST_NAMED = 3  # models beside each finding
@@ -44,10 +45,8 @@ def audit_json(result: AuditResult) -> dict[str, Any]:
 
 def headline(result: AuditResult) -> str:
     """What was found in one model."""
-    stacks: dict[str, list[str]] = {}
-    for found in result.findings:
-        stacks.setdefault(found.id, []).append(found.stack)
-    named = (f"{id_} ({', '.join(where)})" for id_, where in stacks.items())
+    same = grouped(result.findings, lambda found: found.id).items()
+    named = (f"{id_} ({', '.join(found.stack for found in some)})" for id_, some in same)
     return f"{result.model.name}: {'; '.join(named) or _nothing_found(result)}"
 
 
@@ -56,11 +55,10 @@ def model_sections(result: AuditResult, *, is_one: bool = True) -> tuple[Section
 
     Of one among several models each finding begins with its name."""
     model, name = result.model, "" if is_one else f"{result.model.name}: "
-    stacks: dict[Finding, list[str]] = {}  # each finding once where stacks share it
-    for found in result.findings:
-        stacks.setdefault(replace(found, stack=""), []).append(found.stack)
+    once = grouped(result.findings, lambda found: replace(found, stack=""))  # where stacks share it
     findings, why = [], []
-    for found, where in stacks.items():
+    for found, same in once.items():
+        where = [each.stack for each in same]
         share = said("audit.share", found.redundancy)
         title = said("audit.finding", found, name=name, stacks=where, share=share)
         fact, _, rest = found.evidence.partition(". ")

@@ -1,8 +1,8 @@
 """Depths: what those of a plan are expected to lose, and what was trained, measured and scored."""
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from statistics import fmean
 
 import altair
@@ -13,6 +13,7 @@ from archfit.advise.planner import Plan
 from archfit.advise.prior import CLEAR, CLOSE, DRAWS, DepthOutlook, Knowledge, family_prior
 from archfit.advise.prior_runs import LEAST_SIZE
 from archfit.fit.best_depth import DepthCurve
+from archfit.fit.cells import grouped
 from archfit.report.charts import look
 from archfit.report.charts.look import Ends, Frame, Panel, Row, Rows
 from archfit.report.document import Layout, size_words, written
@@ -68,11 +69,10 @@ def ladder_chart(runs: Sequence[LadderRun], prior: Knowledge, page: Layout) -> P
     names = {size: size_words(size) for size in sorted({run.size for run in runs})}
     for size, name in names.items():
         own = [run for run in runs if run.size == size]
-        losses: dict[float, list[float]] = defaultdict(list)
-        for run in own:
-            losses[run.depth].append(run.bits)
-        by_depth = sorted(losses.items())
-        some = [{"size": name, "depth": depth, "bits": fmean(each)} for depth, each in by_depth]
+        some = [
+            {"size": name, "depth": depth, "bits": fmean(run.bits for run in each)}
+            for depth, each in sorted(grouped(own, lambda run: run.depth).items())
+        ]
         means += some
         bests.append(min(some, key=lambda row: float(row["bits"])))
         # Over depth as all that is known has it, at the level of these runs.
@@ -121,13 +121,10 @@ def regret_chart(test: Backtest, page: Layout) -> Panel:
         colour = ours if score.rule.startswith(OURS) else theirs
         row = {"row": score.rule, "regret": score.mean, "low": low, "high": high}
         means.append(row | {"colour": colour})
-        lost: dict[str, list[float]] = defaultdict(list)
-        for pick in score.picks:
-            if pick.regret is not None:
-                lost[pick.setting.family].append(pick.regret)
+        known = [(p.setting.family, p.regret) for p in score.picks if p.regret is not None]
         families += [
-            {"row": score.rule, "regret": fmean(each), "family": family}
-            for family, each in lost.items()
+            {"row": score.rule, "regret": fmean(lost for _, lost in each), "family": family}
+            for family, each in grouped(known, itemgetter(0)).items()
         ]
     shown = look.ends([*look.numbers(means, "low", "high"), *look.numbers(families, "regret")])
     frame = Frame(shown, [row["row"] for row in means], {"x": f"regret ({test.unit})"})

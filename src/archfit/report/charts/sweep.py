@@ -1,13 +1,13 @@
 """The figures of a sweep that its records support; comparisons, seeds, costs of bottlenecks."""
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import altair
 
 from archfit.fit.bottlenecks import MeasuredRedundancy
-from archfit.fit.cells import CellResult, FamilyKey
+from archfit.fit.cells import CellResult, grouped
 from archfit.fit.comparisons import CellDifference, Ranking
 from archfit.fit.fitted import Fits
 from archfit.report.charts import look
@@ -129,10 +129,9 @@ Costs = tuple[str, int, list[CellDifference]]  # of a network: its words, its wi
 
 def side_figure(fits: Fits, labels: Labels) -> Figure | None:
     """Costs by rank; None where not both sides of a network were limited."""
-    networks: dict[tuple[FamilyKey, int], list[CellDifference]] = defaultdict(list)
-    for item in fits.contrasts:
-        if item.kind == "cost" and item.first.key.factorised in SIDES:
-            networks[item.second.key, item.second.architecture.width].append(item)
+    items = [each for each in fits.contrasts if each.kind == "cost"]
+    sides = [each for each in items if each.first.key.factorised in SIDES]
+    networks = grouped(sides, lambda each: (each.second.key, each.second.architecture.width))
     both = {
         network: items
         for network, items in networks.items()
@@ -222,7 +221,7 @@ def _share_panel(kind: str, points: Sequence[Share], names: Sequence[str], layou
     low, high, _ = look.ends([*(share for share in every if share is not None), 0.0])
     is_open = any(point.item.estimate.high is None for point in points)
     high = 1.0 if is_open else min(high, 1.0)  # no share is above 1
-    before: dict[float, int] = defaultdict(int)  # points of one ratio stand side by side
+    before = Counter[float]()  # points of one ratio stand side by side
     rows: dict[str, list[Row]] = {"all": [], "share": [], "at least": [], "at most": []}
     for item, series, mark, value in points:
         estimate, step = item.estimate, _step_apart(ratios, layout)
