@@ -111,7 +111,7 @@ def test_plans_for_few_tokens_are_audited_without_a_finding_and_some_would_have_
 
 
 def test_a_depth_is_judged_at_the_tokens_that_a_model_names() -> None:
-    config = {"model_type": "gpt2", "n_layer": 3, "n_embd": 512, "n_head": 8, "vocab_size": 257}
+    config = {"model_type": "gpt2", "n_layer": 2, "n_embd": 512, "n_head": 8, "vocab_size": 257}
     for tokens, ids in ((None, ["too-shallow"]), (10**7, []), (10**9, ["too-shallow"])):
         given = {} if tokens is None else {"training_tokens": tokens}
         model = model_from_config(config | given, name="few", origin="here")

@@ -49,7 +49,7 @@ def test_prepared_data_bring_their_used_vocabulary_tokens_and_rank(tmp_path: Pat
     document = answer("--params", "1B", "--data", folder)
     assert document["bottleneck"] == {"kind": "vocabulary", "limit": 80}
     assert folder in str(document["export"])
-    assert "few data: 920,269 tokens, 0.0036 per parameter at" in " ".join(document["warnings"])
+    assert "few data: 920,269 tokens, 0.0037 per parameter at" in " ".join(document["warnings"])
     training = document["training"]
     assert training["tokens"] == 4 * 920_269  # read four times, not 20 for each parameter
     assert training["tokens_per_param"] == pytest.approx(0.0036, rel=0.05)
