@@ -44,7 +44,7 @@ class Advice:
     data: PreparedData  # in the vocabulary of the answer
     plan: Plan
     runs: tuple[LadderRun, ...]
-    trials: tuple[VocabularyTrial, ...] = ()  # the best first
+    trials: tuple[VocabularyTrial, ...] = ()  # the one taken first
     failures: tuple[str, ...] = ()  # why some runs failed, each once
 
     @property

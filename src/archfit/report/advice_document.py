@@ -57,7 +57,8 @@ def _answer(advice: Advice) -> Iterator[str]:
         rows = advice.data.vocab
         carried = said("advice.carried", rows) if rows > best.vocab else ""
         words = {"number": len(advice.trials), "size": round(best.params, -3), "carried": carried}
-        yield said("advice.trials", best=best, other=other, **words)
+        how = "trials" if best.bits <= other.bits else "given"
+        yield said(f"advice.{how}", best=best, other=other, **words)
     if advice.runner_up.lost > 0:
         yield said("advice.second", advice.runner_up)
     yield plan_document.total_words(advice.plan)
