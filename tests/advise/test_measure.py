@@ -105,14 +105,14 @@ def test_the_vocabulary_that_is_best_at_a_small_size_has_the_ladder(
 
 @pytest.mark.parametrize(("better", "taken"), [(0.01, InBytes()), (0.03, InBpe(vocab=512))])
 def test_what_is_given_stays_unless_another_is_better_beyond_chance(
-    sample: PreparedData, text: Knowledge, tmp_path: Path, better: float, taken: object
+    sample: PreparedData, text: Knowledge, tmp_path: Path, better: float, taken: InBytes | InBpe
 ) -> None:
     def pieces_are_better(spec: RunSpec) -> float:
         return four_layers_are_best(spec) - better * (spec.architecture.input.vocab == 512)
 
     found = climb(planted_runner(tmp_path, pieces_are_better), sample, text, tokens=BOTH)
     assert found.chosen == taken
-    assert found.trials[0].label == taken.label  # type: ignore[attr-defined]  # either has one
+    assert found.trials[0].label == taken.label
 
 
 def test_with_no_time_one_network_is_timed(
