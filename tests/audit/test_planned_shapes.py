@@ -107,7 +107,7 @@ def test_plans_for_few_tokens_are_audited_without_a_finding_and_some_would_have_
         wrong += [f"{options}: {found.id}, {found.evidence}" for found in result.findings]
         silent += bool(audit_model(replace(result.model, training_tokens=None)).findings)
     assert not wrong, "\n".join(wrong)
-    assert silent >= count / 28
+    assert silent >= 1
 
 
 def test_a_depth_is_judged_at_the_tokens_that_a_model_names() -> None:
