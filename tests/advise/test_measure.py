@@ -1,6 +1,7 @@
 """Measuring: vocabularies, then a ladder in the best of them; whatever is there counts."""
 
 import math
+import time
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -113,6 +114,13 @@ def test_what_is_given_stays_unless_another_is_better_beyond_chance(
     found = climb(planted_runner(tmp_path, pieces_are_better), sample, text, tokens=BOTH)
     assert found.chosen == taken
     assert found.trials[0].label == taken.label
+
+
+def test_all_of_the_time_given_is_there_to_be_used(sample: PreparedData, tmp_path: Path) -> None:
+    runner = planted_runner(tmp_path, four_layers_are_best)
+    now = time.monotonic()
+    measuring = Measuring(runner=runner, data=sample, seconds=300.0, began=now - 100)
+    assert 190.0 < measuring.left <= 200.0
 
 
 def test_with_no_time_one_network_is_timed(
