@@ -1,8 +1,8 @@
 """Measuring: vocabularies, then a ladder in the best of them; whatever is there counts."""
 
 import math
-import time
 import shutil
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
