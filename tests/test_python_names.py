@@ -91,6 +91,13 @@ def test_advice_is_written_and_returned(tmp_path: Path) -> None:
     assert answer.to_dict()["recommended"]["depth"] == answer.plan.shape.depth
 
 
+def test_advice_for_blocks_alone_is_for_their_parameters(tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("which shape fits? " * 2000)
+    answer = ARCHFIT.advise(file, out=tmp_path / "o", block_params="1M", vocab=257, no_measure=True)
+    assert answer.plan.params.blocks == pytest.approx(10**6, rel=0.03)
+
+
 def test_a_config_or_model_of_transformers_is_audited_as_its_file_is(tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
     config = transformers.GPT2Config(n_layer=2, n_embd=64, n_head=4, vocab_size=300)

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 Options = TypeVar("Options")
 Reading = Callable[[str, int, int], None]  # stage, done and total
-BUDGETS = ("params", "flops", "minutes", "bytes", "tokens")
 USUAL_MINUTES = {True: 2.0, False: 5.0}  # of measuring, with a GPU and without
 USUAL_PARAMS = 10_000_000
 REPORT, MODEL = "report.html", "model"
@@ -181,7 +180,7 @@ def advise(
     Options are those of `archfit advise`, with underscores.
     """
     from archfit.advise.advice import advised, check_budget, check_place
-    from archfit.advise.plan_request import PlanOptions
+    from archfit.advise.plan_request import BUDGETS, PlanOptions
     from archfit.advise.shapes import BudgetTooSmall
     from archfit.advise.source import DATA, prepared_source
     from archfit.journey import check_replaceable
