@@ -48,6 +48,7 @@ KINDS = {
     "german": AtlasSource(source="german.txt", settings=BYTES),
     "french": AtlasSource(source="french.txt", settings=BYTES),
     "javascript": AtlasSource(source="javascript.txt", settings=BYTES),
+    "go": AtlasSource(source="go.txt", settings=BYTES),
     "proteins": AtlasSource(
         source="proteins.fasta.xz", heldout="proteins-heldout.fasta.xz", settings={"kind": "fasta"}
     ),
@@ -63,6 +64,9 @@ KINDS = {
     "scores": AtlasSource(source="scores.krn", settings={"kind": "abc"}),
     "instruments": AtlasSource(  # a folder of instruments.bin and sounds.bin
         source="instruments", heldout="instruments-heldout.bin", settings={"kind": "bytes"}
+    ),
+    "soundtracks": AtlasSource(
+        source="soundtracks.bin", heldout="soundtracks-heldout.bin", settings={"kind": "bytes"}
     ),
     "mnist-16": AtlasSource(source="mnist.npz", settings={"kind": "images", "levels": 16}),
     "mnist-256": AtlasSource(source="mnist.npz", settings={"kind": "images"}),

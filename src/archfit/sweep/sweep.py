@@ -11,6 +11,7 @@ from archfit import __version__
 from archfit.spec import RunSpec
 from archfit.spec.errors import check_text, refusal
 from archfit.spec.files import SWEEP_FORMAT
+from archfit.spec.gpu_cost import gpu_seconds
 from archfit.spec.packed import packed_table
 from archfit.spec.run_options import RunOptions
 from archfit.spec.search import first_whole
@@ -77,14 +78,14 @@ class Cell:
 def seeded(cells: Iterable[Cell], seeds: Sequence[int]) -> tuple[RunSpec, ...]:
     """Every cell with every seed, all cells of a seed before the next seed.
 
-    A sweep that is stopped has then tried everything once; within a seed the costliest go first,
-    so that no long run is left for the end.
+    A sweep that is stopped has then tried everything once; within a seed those that take longest
+    go first, since the last to end has a GPU for itself.
     """
     listed = list(cells)
     specs: dict[RunSpec, None] = {}
     for at, seed in enumerate(seeds):
         runs = [c.spec(seed) for c in listed if c.most_seeds is None or at < c.most_seeds]
-        specs |= dict.fromkeys(sorted(runs, key=lambda spec: -spec.training_flops))
+        specs |= dict.fromkeys(sorted(runs, key=gpu_seconds, reverse=True))
     return tuple(specs)
 
 
