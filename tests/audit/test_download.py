@@ -6,13 +6,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from archfit.audit.targets import _fetch
 from tests_safetensors import write_raw
 
 CONFIG = {"model_type": "gpt2", "n_layer": 3, "n_embd": 8, "n_head": 2, "vocab_size": 30}
@@ -160,6 +163,21 @@ def test_weights_larger_than_the_disk_are_not_begun(hub: Hub, tmp_path: Path) ->
     assert done.returncode == 2
     assert "bytes, and the disk has" in done.stderr
     assert hub.downloads() == set()
+
+
+def test_a_model_that_just_fits_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [SimpleNamespace(rfilename="config.json", size=100)]
+    api = SimpleNamespace(model_info=lambda *_, **__: SimpleNamespace(siblings=files))
+    fetched: list[str] = []
+    monkeypatch.setattr("huggingface_hub.HfApi", lambda: api)
+    monkeypatch.setattr(
+        "huggingface_hub.hf_hub_download", lambda _, name, **__: fetched.append(name)
+    )
+    for free, ends in ((100, []), (99, ["no"])):
+        monkeypatch.setattr("shutil.disk_usage", lambda _, free=free: SimpleNamespace(free=free))
+        with pytest.raises(ValueError, match="the disk has 99") if ends else nullcontext():
+            _fetch("org/name", tmp_path, ("*.json",))
+    assert fetched == ["config.json"]
 
 
 def test_a_model_without_a_config_is_refused(hub: Hub, tmp_path: Path) -> None:

@@ -53,6 +53,12 @@ def test_where_no_width_fits_that_is_not_offered() -> None:
     assert "fits" not in refusal({"L": 2, "d": 3, "V": 3, "N": 60}, 1e-9, 16)
 
 
+def test_a_width_is_not_offered_where_tokens_cost_the_time() -> None:
+    costly: dict[str, Any] = {"L": 4, "d": 6, "V": 3, "N": 60}
+    one = estimate(experiment(**costly | {"d": 1}), "cpu")
+    assert "use less depth or fewer tokens" in refusal(costly, 2 * one.seconds, 2 * one.gigabytes)
+
+
 def test_sizes_beyond_all_measure_are_refused_in_words() -> None:
     words = refusal({"L": 7, "d": 64, "N": 200}, 600, 16)
     assert "a million or more GB" in words

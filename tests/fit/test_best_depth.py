@@ -54,6 +54,7 @@ def test_networks_that_miss_their_size_are_brought_to_it() -> None:
     )
     assert missed.least == pytest.approx(exact.least, abs=0.02)
     assert missed.noise < 0.02  # of seeds, not of sizes
+    assert exact.slope == pytest.approx(-0.15 / 2, abs=0.01)  # the other half is more tokens
     assert missed.best.contains(6.0)
 
 

@@ -88,10 +88,12 @@ def findings() -> Iterator[dict[str, EvidenceFinding]]:
     every = ("bytes", "bpe-500", "bpe-2000")
     (bpe,) = (corpus for corpus in CORPORA if corpus.vocab == 2000)
     attention = named_sweep("wies-attention", "small", [bpe], seeds=range(3), changes={}).specs
+    once = from_file("figure-one-257", "bytes")
+    twice = tuple(replace(spec, seed=1) for spec in once if spec.architecture.depth == 24)
     planted = {
         "fair-depth": (from_file("fair-depth", *every), fair),
         "fair-depth-third": (from_file("fair-depth-third", *every), fair),
-        "figure-one-257": (from_file("figure-one-257", "bytes"), figure_one),
+        "figure-one-257": (once + twice, figure_one),
         "figure-one-500": (from_file("figure-one-500", "bpe-500"), figure_one),
         "rank-long": (from_file("rank-long", "bpe-2000"), ranks),
         "wies-attention": (attention, wide),
@@ -150,6 +152,7 @@ def test_cells_of_figure_1_are_judged_beyond_the_vocabulary(
         assert found.verdict == "confirmed"
         assert [measure.estimate.is_below(-0.05) for measure in found.measures] == wins
         assert all(measure.estimate.is_bounded for measure in found.measures)
+        assert {measure.seeds for measure in found.measures} == {1}  # of those of fewer seeds
 
 
 def test_the_document_has_sweeps_of_one_seed(findings: dict[str, EvidenceFinding]) -> None:

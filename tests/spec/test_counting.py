@@ -14,6 +14,8 @@ from archfit.spec.counting import (
     table_weights,
     training_memory,
 )
+from archfit.spec.gpu_cost import device_bytes
+from archfit.spec.run_options import RunOptions
 
 
 def _sizes(
@@ -82,3 +84,14 @@ def test_training_memory_counts_16_bytes_a_parameter_layers_and_logits() -> None
     assert (memory.weights, memory.gradients) == (2000, 2000)
     assert memory.activations == 8 * 32 * 34 * 6 * 64 + 8 * 32 * 6 * 257
     assert memory.total == 16 * 1000 + memory.activations
+
+
+def test_a_run_needs_memory_for_its_parameters_and_twice_its_activations() -> None:
+    """In float32 16 bytes a parameter: itself, its gradient and two moments."""
+    one, two = (
+        RunOptions(precision="float32", batch=rows).spec(vocab=5, data_hash="0" * 64, seed=0)
+        for rows in (1, 2)
+    )
+    row = device_bytes(two) - device_bytes(one)
+    assert row == 2 * 4 * one.architecture.activations_per_sequence
+    assert device_bytes(one) - row == 2**30 + 16 * one.architecture.params

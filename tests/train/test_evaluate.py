@@ -8,7 +8,13 @@ from archfit.data.loader import Loader
 from archfit.data.prepared import PreparedData
 from archfit.model import Transformer, initialise, parametrisation
 from archfit.spec import Patches, RunSpec
-from archfit.train.evaluate import Heldout, bits_per_byte, full_context_loss, heldout_loss
+from archfit.train.evaluate import (
+    Heldout,
+    HeldoutReplay,
+    bits_per_byte,
+    full_context_loss,
+    heldout_loss,
+)
 from archfit.train.hardware import ProcessGroup
 from tests_training import HELDOUT, tiny_spec
 
@@ -79,3 +85,20 @@ def test_bits_per_byte_counts_the_bytes_of_the_source(data: PreparedData) -> Non
     tokens = len(data.tokens("heldout"))
     assert tokens == len(HELDOUT) + 1  # the end of the document is predicted too
     assert bits_per_byte(math.log(4), data) == pytest.approx(2 * tokens / len(HELDOUT))
+
+
+@pytest.mark.parametrize(("room", "rows"), [(2.5, 2), (1.0, 1), (0.1, 1), (1e9, 9)])
+def test_a_recorded_evaluation_goes_through_in_parts_that_fit(
+    data: PreparedData, monkeypatch: pytest.MonkeyPatch, room: float, rows: int
+) -> None:
+    """`room` is for so many rows of logits, hidden units and streams in float32."""
+    spec = tiny_spec(data, evaluation_sequences=9)
+    shape = spec.architecture
+    a_row = (
+        4 * shape.context * (2 * shape.input.predictions + 3 * shape.feed_forward + 8 * shape.width)
+    )
+    monkeypatch.setattr("archfit.train.evaluate.EVALUATION_BYTES", int(room * a_row))
+    model, held = any_network(spec), heldout(spec, data)
+    replay = HeldoutReplay(model, held)
+    assert len(replay.parts[0]) == min(rows, sum(map(len, replay.parts)))
+    assert float(replay._mean()) == pytest.approx(heldout_loss(model, held), abs=1e-6)

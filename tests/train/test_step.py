@@ -17,7 +17,14 @@ from archfit.spec import Linear, RunSpec
 from archfit.train import train
 from archfit.train.hardware import ProcessGroup
 from archfit.train.optimiser import AdamW, build_optimiser
-from archfit.train.step import Replay, Stepper, _compile_ahead, _mask_seed, batch_losses
+from archfit.train.step import (
+    Replay,
+    Stepper,
+    _compile_ahead,
+    _mask_seed,
+    batch_losses,
+    is_fused,
+)
 from tests_training import HERE, Recorder, largest_difference, record_of, tiny_spec
 
 
@@ -237,6 +244,19 @@ def test_kernels_are_compiled_ahead_where_they_will_be_used(
         patch.setattr("archfit.train.step.HAS_TRITON", has_triton)
         _compile_ahead(spec, spec.architecture, torch.device(device))
     assert compiled == ([(spec.architecture, torch.device(device))] if compiles else [])
+
+
+@pytest.mark.parametrize(
+    ("changes", "world", "fused"),
+    [({}, 1, True), ({}, 2, False), ({"dropout": 0.1}, 1, False), ({"head_dim": 513}, 1, False)],
+)
+def test_kernels_make_plain_blocks_on_a_gpu_of_the_runs_own(
+    data: PreparedData, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object], world: int,
+    fused: bool,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("archfit.train.step._has_kernels", lambda *_: True)
+    group = ProcessGroup(rank=0, world=world, device=torch.device("cuda"))
+    assert is_fused(tiny_spec(data, **changes), group) == fused
 
 
 def test_a_dropout_mask_is_a_function_of_seed_step_and_process() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -100,6 +101,23 @@ def test_what_nobody_foresaw_is_not_kept(data: PreparedData) -> None:
     runs.add(tiny_spec(data), steps(0, KeyError("a mistake of ours")))
     with pytest.raises(KeyError):
         list(runs.advance())
+
+
+@pytest.mark.parametrize(
+    ("reserved", "is_beside", "frees"), [(59, True, False), (60, True, True), (1, False, True)]
+)
+def test_memory_is_given_back_where_others_may_need_it(
+    monkeypatch: pytest.MonkeyPatch, reserved: int, is_beside: bool, frees: bool
+) -> None:
+    freed: list[None] = []
+    monkeypatch.setattr("archfit.train.hardware.release_memory", lambda: freed.append(None))
+    properties = SimpleNamespace(total_memory=100)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: properties)
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _: reserved)
+    runs = SideBySide(GPU)
+    runs.runs = [object()] if is_beside else []  # type: ignore[list-item]  # a run, of which nothing is asked
+    runs._free_memory()
+    assert bool(freed) == frees
 
 
 @pytest.mark.parametrize(

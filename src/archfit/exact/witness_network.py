@@ -129,7 +129,7 @@ class HeadWeights:
 WitnessNetwork: TypeAlias = tuple[tuple[HeadWeights, ...], ...]  # the heads of each layer
 
 
-def run(network: WitnessNetwork, x_BDN: Residues, prime: int, *, causal: bool = False) -> Residues:
+def run(network: WitnessNetwork, x_BDN: Residues, prime: int, *, causal: bool) -> Residues:
     """Y_L of Y <- sum_h W^O W^V Y Y^T (W^K)^T W^Q Y, with all N x N scores: no shortcut.
 
     A causal mask leaves out the scores of later keys.

@@ -1,11 +1,10 @@
 """Several watchers hear what one would."""
 
-from pathlib import Path
-
-from archfit.data.prepared import PreparedData
 from archfit.spec import Evaluation, RunRecord, RunSpec
-from archfit.train import Progress, Stopped, Watchers
-from tests_training import record_of, tiny_spec
+from archfit.spec.record import Progress, Watchers
+from archfit.spec.run_options import RunOptions
+from archfit.spec.signals import Stopped
+from tests_curves import record as record_of
 
 
 class Noting(Watchers):
@@ -31,8 +30,8 @@ class Noting(Watchers):
         self.heard.append(record)
 
 
-def test_every_watcher_hears_everything_in_order(data: PreparedData, tmp_path: Path) -> None:
-    record = record_of(tiny_spec(data, steps=2), data, tmp_path)
+def test_every_watcher_hears_everything_in_order() -> None:
+    record = record_of(RunOptions(precision="float32").architecture(vocab=5), 1.0, 0)
     progress = Progress(
         step=3,
         steps=12,
