@@ -98,6 +98,7 @@ def test_no_more_is_promised_than_is_known(monkeypatch: pytest.MonkeyPatch) -> N
         ("--depth 2 --width 3 --prime 8388593 --prime 8388595", "prime=8388595 is not"),
         ("--depth 2 --width 3 --partition 0,1,2,3", "do not cover positions 0..3"),
         ("--depth 2 --width 3 --partition 0,4", "names a position outside 0..3"),
+        ("--depth 2 --width 3 --positions 2 --partition 2", "names a position outside 0..1"),
         ("--depth 2 --width 3 --partition middle", "--partition 'middle' is unknown"),
         ("--depth 2 --width 3 --output-position 4", "output position 4 is not in 0..3"),
         ("--depth 2 --width 3 --output-position=-1", "output position -1 is not in 0..3"),

@@ -29,7 +29,7 @@ def written_size(number: int) -> str:
     if number >= 10**12 and float(f"{number:g}") == number:
         return f"{number:g}".replace("e+", "e")
     for suffix, unit in (("B", 10**9), ("M", 10**6), ("k", 10**3)):
-        if number >= unit and number * 1000 % unit == 0:
+        if unit <= number < 1000 * unit and number * 1000 % unit == 0:
             return f"{number / unit:.3f}".rstrip("0").rstrip(".") + suffix
     return str(number)
 
