@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from archfit.theory import quantity
 from archfit.theory.continuous_bounds import lower_bound, strong_lower_bound
 from archfit.theory.vocabulary_bounds import smallest_full_rank_sphere
 from tests_network import PRIME, Weights, rank, run
@@ -79,3 +80,9 @@ def test_it_is_never_below_the_papers(depth: int, width: int, heads: int) -> Non
 def test_an_embedding_of_low_rank_limits_it() -> None:
     low_rank = int(strong_lower_bound(3, 12, 3, embedding_rank=4))
     assert low_rank == int(strong_lower_bound(3, 4, 1))
+
+
+def test_too_narrow_a_width_is_told_what_it_leaves_and_what_would_do() -> None:
+    said = r"d_x=7 with H=7 leaves floor\(\(d_x - H\) / 2\) = 0, .* at least 1; use d_x >= 9"
+    with pytest.raises(ValueError, match=said):
+        quantity("lb_thm1_closed_log3", L=4, d_x=7, H=7)

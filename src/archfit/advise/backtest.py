@@ -42,6 +42,7 @@ TINY = 1e-9  # of them
 LARGE = 8_000_000  # parameters, from which on a ladder may cost the lesser share
 LEAST_LADDER = 1_000_000  # with smaller budgets a ladder has no rung
 LEAST_FAMILIES = 3
+LEAST_DEPTHS, LEAST_WIDTHS = 3, 2  # of networks near a size of a public grid
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -230,10 +231,12 @@ def public_settings(grid: str) -> tuple[Setting, ...]:
         sizes = np.log([network.params for network in networks])
         score = _quadratic(networks)
         for log_size in np.quantile(sizes, np.linspace(0.1, 0.9, SIZES_OF_A_GRID)):
-            near = [n.depth for n, s in zip(networks, sizes, strict=True)
+            near = [n for n, s in zip(networks, sizes, strict=True)
                     if abs(s - log_size) <= math.log(NEAR_SIZE)]  # fmt: skip
-            if len(set(near)) >= LEAST_FAMILIES:
-                ends = float(min(near)), float(max(near))
+            depths = {network.depth for network in near}
+            widths = {network.width for network in near}  # of one width the deeper are the larger
+            if len(depths) >= LEAST_DEPTHS and len(widths) >= LEAST_WIDTHS:
+                ends = float(min(depths)), float(max(depths))
                 loss = partial(score, float(log_size))
                 best = min(_depths(ends), key=loss)
                 found.append(

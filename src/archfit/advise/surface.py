@@ -3,19 +3,20 @@
 For one kind of data, with n = ln(parameters / 1M), s = n + patience ln(tokens a parameter / 20),
 since more tokens do to depth what more parameters do, and z = ln depth - (centre + growth s),
 
-    ln loss = level + a e^(-f n) (c . (z, z^2, z e^(-h s), e^-z, t e^-z) + wave(s, ln depth))
+    ln loss = level + a e^(-f n) (c . terms + wave(s, ln depth)) and noise,
+    terms = z, z^2, z e^(-h s), z tanh s, e^-z, t e^-z
 
-and noise, where t = REACH tanh(s / REACH): what kinds differ in does not grow with size for ever,
-with the fading f depth matters less in large networks than in small ones, and with the hurry h what
-depth costs small networks, which hardly learn, goes away. Levels are free: only differences between
-depths of one size count. The coefficients c have a normal distribution over kinds of data, the wave
-is a Gaussian process for what those few terms miss, and a, how much data answer to depth at all, is
-one of a few scales with weights of their own. Networks of Llama's blocks, which learn sooner, have
-another mean of c; that goes away with size, since GPT-2's learn, too, once they are large, and
-public grids of large networks of either agree. Two kinds of one family (two languages, two
-vocabularies of one text) share `kinship` of that distribution, and the scale, but no wave. All of
-that is fitted to many families; given runs on kinds of a family, on new data, or none, it says
-which depths may be best.
+where t = REACH tanh(s / REACH): what kinds differ in does not grow with size for ever. With the
+fading f depth matters less in large networks than in small ones, with the hurry h what depth costs
+small networks, which hardly learn, goes away, and by z tanh s best depths grow faster about 1M
+parameters than beyond. Levels are free: only differences between depths of one size count. The
+coefficients c have a normal distribution over kinds of data, the wave is a Gaussian process for
+what those few terms miss, and a, how much data answer to depth at all, is one of a few scales with
+weights of their own. Networks of Llama's blocks, which learn sooner, have another mean of c; half
+of that is gone at e^alike million parameters, since GPT-2's learn, too, once they are large. Two
+kinds of one family (two languages, two vocabularies of one text) share `kinship` of that
+distribution, and the scale, but no wave. All of that is fitted to many families; given runs on
+kinds of a family, on new data, or none, it says which depths may be best.
 """
 
 import math
@@ -31,16 +32,15 @@ Reals: TypeAlias = "NDArray[np.float64]"
 
 SCALES = (0.2, 0.45, 1.0, 2.2)
 REACH = 3.0  # in ln size
-TERMS = 5
+TERMS = 6
 LEVEL_STD = 5.0  # of a free level, in ln loss
 NUGGET = 1e-10
 LIKELY_FACTOR = 1.5  # how far from the usual logarithms of spreads are likely: a factor of 4.5
-LIKELY_LAST = 0.7, 0.03, 0.03, 0.4, 0.3  # centre, growth, fading, hurry, patience
+LIKELY_LAST = 0.7, 0.03, 0.03, 0.4, 0.3, 0.7  # in the order of LAST
 USUAL_TOKENS = 20.0  # a parameter
-LAST = "centre", "growth", "fading", "hurry", "patience"
+LAST = "centre", "growth", "fading", "hurry", "patience", "alike"
 UNIT = 0.02  # of coefficients, so that all numbers of a fit are of one size
 LEAST_LENGTH, MOST_LENGTH = 0.2, 3.0
-ALIKE = 4.0  # million parameters, where half of what Llama's blocks change is gone
 NEW = -1  # the number of a kind without runs
 
 
@@ -107,6 +107,7 @@ class Surface:
     fading: float  # of all that depth does, by ln size
     hurry: float  # with which what depth costs small networks goes away, by ln size
     patience: float  # what tokens a parameter are worth, in ln size by their logarithm
+    alike: float  # where half of what Llama's blocks change is gone, in ln million parameters
     mean: tuple[float, ...]  # of the coefficients, with GPT-2's blocks
     llama: tuple[float, ...]  # what Llama's add to that
     spread: tuple[float, ...]  # their standard deviations
@@ -127,12 +128,13 @@ class Surface:
         z = places.depths - (self.centre + self.growth * sizes)
         faded, t = np.exp(-self.fading * places.sizes), REACH * np.tanh(sizes / REACH)
         hurried, shallow = np.exp(-self.hurry * sizes), np.exp(-z)
-        return np.asarray(faded * np.array([z, z * z, z * hurried, shallow, t * shallow])).T
+        found = z, z * z, z * hurried, z * np.tanh(sizes), shallow, t * shallow
+        return np.asarray(faded * np.array(found)).T
 
     def middle(self, places: Places) -> Reals:
         """The mean over kinds, at a scale of 1."""
         plain, added = (self.terms(places) @ np.array([self.mean, self.llama]).T).T
-        share = places.llama / (1 + np.exp(self.told(places)) / ALIKE)
+        share = places.llama / (1 + np.exp(self.told(places) - self.alike))
         return np.asarray(plain + share * added)
 
     def covariance(self, some: Places, others: Places) -> Reals:
@@ -269,9 +271,10 @@ USUAL_SURFACE = Surface(  # where a fit begins
     fading=0.24,
     hurry=1.2,
     patience=0.5,
-    mean=(0.02, 0.003, 0.004, 0.03, 0.008),
+    alike=math.log(4.0),
+    mean=(0.02, 0.003, 0.004, 0.0, 0.03, 0.008),
     llama=(0.0,) * TERMS,
-    spread=(0.02, 0.005, 0.01, 0.02, 0.005),
+    spread=(0.02, 0.005, 0.01, 0.01, 0.02, 0.005),
     wave=0.015,
     size_length=0.5,
     depth_length=0.5,

@@ -42,7 +42,7 @@ LONGEST_VARIANT = 1 << 16  # bytes
 END_WITH_PARENT = 1  # Linux's PR_SET_PDEATHSIG
 ROOM = 64  # numbers of a tensor that a kernel is run on
 KERNEL = type(_add_norm_forward)  # Triton's class of kernels, or its interpreter's
-RUN = KERNEL.run
+RUN, LAUNCH = KERNEL.run, ("num_warps", "num_stages")  # the latter are how a kernel is launched
 
 _compiling: dict[object, Future[None]] = {}  # of this process; each variant once
 
@@ -97,7 +97,7 @@ def _noted() -> Iterator[dict[str, None]]:
 
     def note(kernel: Any, *given: object, **options: Any) -> None:
         kept = {
-            name: value if _is_compiled_in(name) else _small(value)
+            name: value if name.isupper() or name in LAUNCH else _small(value)  # tiles and flags
             for name, value in options.items()
             if name not in ("grid", "warmup")
         }
@@ -109,11 +109,6 @@ def _noted() -> Iterator[dict[str, None]]:
         yield found
     finally:
         KERNEL.run = RUN
-
-
-def _is_compiled_in(name: str) -> bool:
-    """Tiles and flags, and how a kernel is launched."""
-    return name.isupper() or name in ("num_warps", "num_stages")
 
 
 def _small(given: object) -> object:

@@ -19,14 +19,13 @@ LARGEST_KMER = 24  # 2^24: beyond it even two letters make too many groups
 class DataKind:
     """One kind of data, as `archfit data prepare --kind` names it."""
 
-    USUAL: ClassVar = {"code": [], "is_prose": False, "least_vocab": 2}
+    USUAL: ClassVar = {"code": [], "least_vocab": 2}
 
     suffixes: tuple[str, ...]  # of its files in a folder; none: every file
     options: tuple[str, ...]  # it understands besides vocab and max_bytes
     units: Literal["bytes", "letters", "values"]  # BPE merges bytes, k-mers group letters
     repairs: tuple[str, ...]  # of a vocabulary that is too small for a network, the best first
     code: tuple[str, ...]  # suffixes of source code, which is read in the same way
-    is_prose: bool  # what was seen of networks trained on text holds for it
     least_vocab: int  # one token carries no information
 
     @property
