@@ -31,7 +31,6 @@ from archfit.theory.law import DEEPEST_TRAINED, WEIGHTS
 Severity = Literal["high", "medium", "low"]
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
 HIGH_SHARE, MEDIUM_SHARE = 0.15, 0.05  # of the parameters, that is redundant
-MORE_TOKENS = 6  # times those of any run on a family: beyond, nobody knows what depth is good
 LITTLE_LOST, MUCH_LOST = 0.005, 0.03  # bits per byte, expected, more than at the best depth
 WRITTEN = (TEXT, "code")  # families whose vocabularies are as large as one likes
 BYTES = range(256, 261)  # tokens, with a separator or a few marks
@@ -228,10 +227,10 @@ def judged_size(model: Model, stack: Stack) -> float | None:
 
 def _tokens(model: Model, size: float, family: str | None) -> tuple[float, ...]:
     """Tokens a parameter that a depth is judged at: what a model says, by both sizes of a plan,
-    else few, and as many as runs on the family tell of."""
+    else few, and as many as any run on the family had: beyond nobody knows."""
     if not model.training_tokens:
         few, many = TOKENS
-        return few, min(many, MORE_TOKENS * family_prior(family).most_tokens)
+        return few, min(many, family_prior(family).most_tokens)
     sizes = (model.parameters.total or size, size)
     return tuple(float(f"{model.training_tokens / each:.3g}") for each in sizes)
 
