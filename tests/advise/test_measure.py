@@ -1,5 +1,6 @@
 """Measuring: vocabularies, then a ladder in the best of them; whatever is there counts."""
 
+import json
 import math
 import shutil
 import time
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from archfit.advise.budgets import known_speed
-from archfit.advise.ladder import SIZES, knowledge
+from archfit.advise.ladder import SIZES, LadderLimits, knowledge
 from archfit.advise.measure import (
     PILOT_DEPTH,
     TRIAL_DEPTH,
@@ -102,6 +103,25 @@ def test_the_vocabulary_that_is_best_at_a_small_size_has_the_ladder(
     assert sorted(trial.label for trial in found.trials) == ["bpe-512", "bytes"]
     ladder = [spec for spec in runner.trained if spec.architecture.depth != TRIAL_DEPTH]
     assert all(spec.architecture.input.vocab == 512 for spec in ladder)
+
+
+def test_a_ladder_asks_about_as_many_tokens_as_the_data_have_in_its_vocabulary(
+    sample: PreparedData, text: Knowledge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[LadderLimits] = []
+
+    def no_ladder(_: object, __: object, limits: LadderLimits, ___: object) -> tuple[()]:
+        asked.append(limits)
+        return ()
+
+    monkeypatch.setattr("archfit.advise.measure.climbed", no_ladder)
+    runner = planted_runner(tmp_path, four_layers_are_best)
+    climb(runner, sample, text)
+    climb(runner, sample, text, tokens=(InBpe(vocab=512),))
+    written = json.loads((runner.folder / "data" / "bpe-512" / "data.json").read_text())
+    there = [sample.train_tokens, written["train"]["tokens"]]
+    assert there[0] > 1.5 * there[1]
+    assert [each.tokens_per_param for each in asked] == pytest.approx([4e-6 * n for n in there])
 
 
 @pytest.mark.parametrize(("better", "taken"), [(0.01, InBytes()), (0.03, InBpe(vocab=512))])

@@ -212,6 +212,8 @@ def measured(
     if trials:
         say(f"{trials[chosen].label} is taken: {trials[chosen].bits:.3f} bits per byte")
     corpus = measuring.corpus(chosen)
+    # Larger tokens are fewer: what the data feed of them.
+    tokens_per_param = min(tokens_per_param, EPOCHS * measuring.train_tokens[corpus.hash] / budget)
     if not trials:  # nothing has been timed yet
         measuring.train(measuring.cells(corpus, TRIAL_SIZES[0], [PILOT_DEPTH]), 0)
 
