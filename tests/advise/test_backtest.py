@@ -11,6 +11,7 @@ from archfit.advise.backtest import (
     ALL_GRIDS,
     ATLAS,
     LADDER,
+    NEAR_SIZE,
     PRIOR,
     UNSEEN,
     Backtest,
@@ -186,3 +187,17 @@ def test_every_grid_is_explained_where_it_is_named() -> None:
     about = written("sections")["grids"]
     assert set(about["brief"]) == set(about["long"]) == set(ALL_GRIDS)
     assert "named before the first run" in about["long"][UNSEEN]
+
+
+@pytest.mark.parametrize("grid", ["gadre", "archai"])
+def test_where_all_networks_near_a_size_have_one_width_nothing_is_scored(grid: str) -> None:
+    """There the deeper are the larger."""
+    schedules, settings = grid_settings(grid), public_settings(grid)
+    for setting in settings:
+        near = [
+            network
+            for network in schedules[setting.name]
+            if max(network.params / setting.size, setting.size / network.params) <= NEAR_SIZE
+        ]
+        assert len({network.width for network in near}) > 1
+    assert 0 < len(settings) < 6 * len(schedules)
