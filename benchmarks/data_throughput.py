@@ -17,9 +17,10 @@ from archfit.data.kinds import SourceDocuments
 from archfit.data.loader import Loader
 from archfit.data.prepare import prepare, silent
 from archfit.data.prepared import PreparedData, open_prepared
-from archfit.data.sources import SAMPLE, DataSettings, find_files
+from archfit.data.sources import DataSettings, find_files
 from archfit.data.streams import Ledger
 from archfit.data.vocabulary import Bytes
+from archfit.spec.data_kinds import SAMPLE
 
 SEPARATOR = b"\n<|doc|>\n"
 

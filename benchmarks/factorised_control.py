@@ -21,8 +21,9 @@ from pathlib import Path
 from scipy.stats import t as student
 
 from archfit.data.prepare import prepare
-from archfit.data.sources import SAMPLE, DataSettings
+from archfit.data.sources import DataSettings
 from archfit.spec import RunRecord, loads
+from archfit.spec.data_kinds import SAMPLE
 
 
 def main() -> None:

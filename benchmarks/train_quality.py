@@ -22,8 +22,9 @@ from archfit.cli import train_commands
 from archfit.data.loader import Loader
 from archfit.data.prepare import prepare
 from archfit.data.prepared import PreparedData
-from archfit.data.sources import SAMPLE, DataSettings
+from archfit.data.sources import DataSettings
 from archfit.spec import Architecture, Full, Recipe, RunSpec, Softmax, Tokens
+from archfit.spec.data_kinds import SAMPLE
 from archfit.spec.run_options import usual_rate
 from archfit.train import TrainSettings, Watchers
 from archfit.train import train as train_ours

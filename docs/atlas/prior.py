@@ -6,19 +6,48 @@ as long.
 """
 
 import json
+import math
 import sys
 import time
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
 
 from archfit.advise.backtest import ATLAS, backtest
 from archfit.advise.prior import PRIOR, TEXT
 from archfit.advise.prior_runs import KindRuns, atlas_runs, grid_runs, law_runs
-from archfit.advise.surface import Observed, Surface, fit_surface, joined, rounded
+from archfit.advise.surface import SCALES, TERMS, Observed, Reals, Surface, joined, short
 from archfit.fit.atlas import SOURCES, read_atlas
 from archfit.spec import to_json
 
 RESOURCES = Path(__file__).parents[2] / "src" / "archfit" / "resources"
+LAST = "centre", "growth", "fading", "hurry", "patience", "alike"
+LIKELY_FACTOR = 1.5  # how far from the usual logarithms of spreads are likely: a factor of 4.5
+LIKELY_LAST = 0.7, 0.03, 0.03, 0.4, 0.3, 0.7  # in the order of LAST
+UNIT = 0.02  # of coefficients, so that all numbers of a fit are of one size
+LEAST_LENGTH, MOST_LENGTH = 0.2, 3.0
+USUAL_SURFACE = Surface(  # where a fit begins
+    centre=2.0,
+    growth=0.25,  # as in Levine et al. 2020
+    fading=0.24,
+    hurry=1.2,
+    patience=0.5,
+    alike=math.log(4.0),
+    mean=(0.02, 0.003, 0.004, 0.0, 0.03, 0.008),
+    llama=(0.0,) * TERMS,
+    spread=(0.02, 0.005, 0.01, 0.01, 0.02, 0.005),
+    wave=0.015,
+    size_length=0.5,
+    depth_length=0.5,
+    misfit=0.003,
+    weights=(1 / len(SCALES),) * len(SCALES),
+    kinship=0.5,
+)
 
 
 def main() -> None:
@@ -55,6 +84,64 @@ def main() -> None:
     (test,) = backtest(atlas, [ATLAS])  # by the prior that was just written
     write(table | {"rules": {score.rule: score.mean for score in test.scores}})
     print(f"{time.perf_counter() - began:.0f} s", file=sys.stderr)
+
+
+def fit_surface(families: Sequence[Observed], start: Surface | None = None) -> Surface:
+    """The surface under which these families are most likely, weakly held to the usual one."""
+    usual = _numbers(USUAL_SURFACE)
+    likely = np.full(len(usual), LIKELY_FACTOR)
+    likely[-len(LIKELY_LAST) :] = LIKELY_LAST
+
+    def cost(numbers: Reals) -> float:
+        surface = _surface(numbers)
+        away = ((numbers - usual) / likely) ** 2
+        return float(away.sum() / 2) - math.fsum(map(surface.log_evidence, families))
+
+    begin = usual if start is None else _numbers(start)
+    ends: list[tuple[float | None, float | None]] = [(None, None)] * len(begin)
+    for at in (3 * TERMS + 1, 3 * TERMS + 2):
+        ends[at] = math.log(LEAST_LENGTH), math.log(MOST_LENGTH)
+    options = {"maxiter": 200, "maxfun": 10**5, "eps": 1e-6, "ftol": 1e-8}
+    found = minimize(cost, begin, method="L-BFGS-B", bounds=ends, options=options)
+    return _surface(found.x)
+
+
+def _numbers(surface: Surface) -> Reals:
+    wave = surface.wave, surface.size_length, surface.depth_length, surface.misfit
+    odds = np.log(surface.weights[:-1]) - math.log(surface.weights[-1])
+    mean, llama = np.array([surface.mean, surface.llama]) / UNIT
+    kinship = math.log(surface.kinship / (1 - surface.kinship))
+    last = [kinship] + [getattr(surface, name) for name in LAST]
+    return np.concatenate([mean, np.log(surface.spread), llama, np.log(wave), odds, last])
+
+
+def _surface(numbers: Reals) -> Surface:
+    mean, spread, llama, rest = np.split(numbers, [TERMS, 2 * TERMS, 3 * TERMS])
+    wave, size_length, depth_length, misfit = map(float, np.exp(rest[:4]))
+    kinship = -1 - len(LAST)
+    odds = np.exp(np.append(rest[4:kinship], 0.0))
+    return Surface(
+        **dict(zip(LAST, map(float, rest[-len(LAST) :]), strict=True)),
+        mean=tuple(float(UNIT * number) for number in mean),
+        llama=tuple(float(UNIT * number) for number in llama),
+        spread=tuple(map(float, np.exp(spread))),
+        wave=wave,
+        size_length=size_length,
+        depth_length=depth_length,
+        misfit=misfit,
+        weights=tuple(map(float, odds / odds.sum())),
+        kinship=1 / (1 + math.exp(-float(rest[kinship]))),
+    )
+
+
+def rounded(surface: Surface) -> Surface:
+    """With short numbers."""
+    found: dict[str, Any] = {
+        name: tuple(map(short, part)) if isinstance(part, tuple) else short(part)
+        for name, part in asdict(surface).items()
+    }
+    *weights, _ = found["weights"]
+    return Surface(**found | {"weights": (*weights, 1 - math.fsum(weights))})
 
 
 def write(table: dict[str, object]) -> None:

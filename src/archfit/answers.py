@@ -18,13 +18,11 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from archfit.data.sources import SAMPLE
 from archfit.report.answer import Answer
 from archfit.report.document import Command, Section, said
+from archfit.spec.data_kinds import SAMPLE
 from archfit.spec.errors import InvalidValue, check_at_least, check_choice, check_real, refuse_if
 from archfit.spec.sizes import parse_bytes, parse_size
-from archfit.sweep.local import usual_slots
-from archfit.sweep.runner import DEVICES, SweepWatcher
 
 if TYPE_CHECKING:
     from archfit.advise.advice import Advice
@@ -38,6 +36,7 @@ if TYPE_CHECKING:
     from archfit.exact.measure import Measurement
     from archfit.fit.atlas import Atlas
     from archfit.spec.architecture import BlockFamily
+    from archfit.sweep.runner import SweepWatcher
     from archfit.theory.bounds import BoundsReport
 
 Options = TypeVar("Options")
@@ -49,6 +48,12 @@ REPORT, MODEL = "report.html", "model"
 
 def _silent(_stage: str, _done: int, _total: int) -> None:
     """For those who do not watch."""
+
+
+def _unwatched() -> AbstractContextManager[SweepWatcher]:
+    from archfit.sweep.runner import SweepWatcher
+
+    return nullcontext(SweepWatcher())
 
 
 def plan(
@@ -101,9 +106,7 @@ class Watching:
     """Who watches while advice is measured; by default nobody."""
 
     reading: Callable[[], AbstractContextManager[Reading]] = lambda: nullcontext(_silent)
-    training: Callable[[], AbstractContextManager[SweepWatcher]] = lambda: nullcontext(
-        SweepWatcher()
-    )
+    training: Callable[[], AbstractContextManager[SweepWatcher]] = _unwatched
     say: Callable[[str], None] = lambda _sentence: None
     warn: Callable[[str], None] = lambda _sentence: None  # also those who want silence
     command: str = "archfit.advise"  # how to ask again
@@ -130,6 +133,8 @@ class AdviseOptions:
         refuse_if(is_timed and self.no_measure, "advise-measuring")
         if self.minutes_to_measure is not None:
             check_real(0.1, 1e5, minutes_to_measure=self.minutes_to_measure)
+        from archfit.sweep.runner import DEVICES
+
         check_choice(DEVICES, device=self.device)
         check_at_least(1, workers=1 if self.workers is None else self.workers)
 
@@ -156,6 +161,7 @@ class AdviseOptions:
     ) -> Measuring:
         """What trains small networks of these blocks on the data, and for how long."""
         from archfit.advise.measure import LADDER, LadderRunner, Measuring
+        from archfit.sweep.local import usual_slots
 
         runner = LadderRunner(
             folder=folder / LADDER,

@@ -85,7 +85,17 @@ def test_what_is_planted_is_measured(stretch: Stretch) -> None:
         assert run.bits == pytest.approx(2.0 + 0.3 * math.log(run.depth / 4) ** 2)
         assert run.params == pytest.approx(run.size, rel=0.1)
     assert said[0].startswith("250,000 parameters: ")
-    assert said[-1].startswith(f"{len(found.runs)} runs: about ")
+
+
+def test_a_gpu_trains_on_as_many_tokens_as_there_are_where_those_are_few(
+    sample: PreparedData, text: Knowledge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PlantedRunner, "scale", "small")  # 20 tokens a parameter if there are
+    found = climb(planted_runner(tmp_path, four_layers_are_best), sample, text)
+    assert {run.size for run in found.runs} == {SIZES[0]}
+    fed = 4 * sample.train_tokens / SIZES[0]
+    assert 10 < fed < 20
+    assert all(run.tokens_per_param == pytest.approx(fed, rel=0.1) for run in found.runs)
 
 
 def test_the_vocabulary_that_is_best_at_a_small_size_has_the_ladder(

@@ -1,6 +1,8 @@
 """The shipped prior: that of the atlas as it is, and what it says of families."""
 
 import math
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +16,10 @@ from archfit.advise.prior_runs import (
     grid_runs,
     law_runs,
 )
-from archfit.advise.surface import fit_surface, joined
+from archfit.advise.surface import joined
 from archfit.fit.atlas import SOURCES, Atlas, read_atlas
 
+FITTING = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "atlas" / "prior.py"))
 STALE = "run OMP_NUM_THREADS=1 python docs/atlas/prior.py"
 
 
@@ -50,7 +53,7 @@ def test_a_fit_to_all_families_and_grids_is_the_shipped_surface() -> None:
     prior = shipped_prior()
     families = [joined([kind.observed for kind in kinds]) for kinds in prior.runs.values()]
     grids = [kind.observed for name in SOURCES for kind in prior.grid_runs[name]]
-    found, shipped = fit_surface([*families, *grids]), prior.all
+    found, shipped = FITTING["fit_surface"]([*families, *grids]), prior.all
     for name in ("centre", "growth", "fading", "hurry", "wave", "size_length", "depth_length"):
         assert getattr(found, name) == pytest.approx(getattr(shipped, name), rel=0.05), name
     assert found.kinship == pytest.approx(shipped.kinship, abs=0.05)

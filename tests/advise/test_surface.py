@@ -1,8 +1,10 @@
 """Surfaces over size and depth: planted kinds are found, intervals hold, runs bend the prior."""
 
 import math
+import runpy
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,12 +17,12 @@ from archfit.advise.surface import (
     Places,
     Surface,
     Training,
-    fit_surface,
     joined,
     of_sizes,
-    rounded,
 )
 
+PRIOR = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "atlas" / "prior.py"))
+fit_surface, rounded = PRIOR["fit_surface"], PRIOR["rounded"]
 DEPTHS = np.log([1.0, 2, 3, 4, 6, 8, 12, 16, 24, 32])
 PLANTED = Surface(
     centre=1.9,
@@ -109,7 +111,8 @@ def test_runs_of_smaller_networks_lower_the_regret_at_a_larger_size() -> None:
 
 @cache
 def fitted() -> Surface:
-    return fit_surface([planted_kind(seed, (-1.3, 0.0)) for seed in range(12)])
+    found: Surface = fit_surface([planted_kind(seed, (-1.3, 0.0)) for seed in range(12)])
+    return found
 
 
 @pytest.mark.slow

@@ -6,14 +6,14 @@ from typing import cast
 import pytest
 
 from archfit.data.sources import (
-    RESOURCES,
-    SAMPLE,
     SAMPLE_FILE,
     SAMPLE_HELDOUT_FILE,
     DataSettings,
     find_files,
     guess_kind,
 )
+from archfit.spec.data_kinds import SAMPLE
+from archfit.spec.packed import packed_file
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_a_folder_of_source_code_is_text(tmp_path: Path) -> None:
 
 
 def test_the_sample_is_the_text_its_readme_names() -> None:
-    readme = (RESOURCES / "README.md").read_text()
+    readme = packed_file("README.md").read_text()
     for file in (SAMPLE_FILE, SAMPLE_HELDOUT_FILE):
         assert hashlib.sha256(lzma.decompress(file.read_bytes())).hexdigest() in readme
 

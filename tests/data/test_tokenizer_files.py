@@ -16,7 +16,8 @@ from tokenizers.trainers import (
 from archfit.data.kinds import tokenizer_rows
 from archfit.data.prepare import prepare
 from archfit.data.prepared import open_prepared
-from archfit.data.sources import SAMPLE, DataSettings
+from archfit.data.sources import DataSettings
+from archfit.spec.data_kinds import SAMPLE
 
 TEXT = ["the depth of a network and the width of a network", "which shape fits my data"] * 5
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from archfit.advise.budgets import Speed, Timed, fitted_speed, known_speed
-from archfit.advise.ladder import DEPTHS, SIZES, LadderLimits, LadderRun, Rung, climbed, knowledge
+from archfit.advise.ladder import DEPTHS, SIZES, LadderLimits, LadderRun, Rung, climbed
 from archfit.advise.prior import Knowledge
 from archfit.data.prepared import PreparedData
 from archfit.data.retokenise import Tokenisation, retokenised
@@ -135,10 +135,12 @@ class Measuring:
         return self.corpora[tokens.label]
 
     def cells(self, corpus: Corpus, size: int, depths: Sequence[int]) -> list[Cell]:
-        """Networks of a size; none where the data would be read too often."""
-        numbers = {**self.numbers, "sizes": [size], "depths": list(depths)}
-        if numbers["tokens_a_parameter"] * size > EPOCHS * self.train_tokens[corpus.hash]:
+        """Networks of a size, on as many tokens as usual or as there are; none on too few."""
+        fed = EPOCHS * self.train_tokens[corpus.hash] // size
+        if fed < least_fed():
             return []
+        numbers = {**self.numbers, "sizes": [size], "depths": list(depths)}
+        numbers["tokens_a_parameter"] = min(numbers["tokens_a_parameter"], fed)
         recipe = replace(recipe_of(numbers["recipe"]), block=self.block)
         return list(atlas(numbers, recipe, [corpus]))
 
@@ -233,11 +235,6 @@ def measured(
         price=lambda rung: measuring.takes(cells(rung)) / max(measuring.left, LEAST_SECONDS),
     )
     runs = climbed(prior, _known_runs(measuring, corpus), limits, train)
-    known = knowledge(prior, runs)
-    if known.own_runs:
-        best_depth = known.outlook(budget, deepest, tokens_per_param).depth
-        layers = "layer" if best_depth < 1.5 else "layers"
-        say(f"{known.own_runs} runs: about {best_depth:.0f} {layers} at the budget")
     timed = [_timed(record) for record in measuring.records()] if runs or trials else []
     is_timed = len(timed) >= LEAST_TIMED
     return Measured(
@@ -269,9 +266,14 @@ def _trials(
     return {}
 
 
+def least_fed() -> int:
+    """The fewest tokens a parameter that tell of depth."""
+    return int(sweep_numbers("atlas", "smoke")["tokens_a_parameter"])
+
+
 def least_tokens() -> int:
     """Of data, for the smallest networks that tell of depth."""
-    return int(sweep_numbers("atlas", "smoke")["tokens_a_parameter"] * SIZES[0] / EPOCHS)
+    return least_fed() * SIZES[0] // EPOCHS
 
 
 def _trial(tokens: Tokenisation, record: RunRecord, train_tokens: int) -> VocabularyTrial:

@@ -276,7 +276,7 @@ def outlook(
         low=float(depths[near.min()]),
         high=float(depths[near.max()]),
         expected_regret=float(means[best]),
-        regret_at_most=float(np.quantile(regrets[:, best], SURE)),
+        regret_at_most=float(np.sort(regrets[:, best])[math.ceil(SURE * len(regrets)) - 1]),
         half_better=better(0.5),
         double_better=better(2.0),
         regrets=tuple((float(d), float(m)) for d, m in zip(depths, means, strict=True)),

@@ -9,9 +9,9 @@ from archfit.data.fasta import NO_NUCLEOTIDES, Kmers
 from archfit.data.kinds import Report, detect_kind
 from archfit.data.prepare import MANY_FILES, OtherDataError, prepare
 from archfit.data.prepared import PreparedData, open_prepared
-from archfit.data.sources import SAMPLE, DataSettings, guess_kind, is_sample
+from archfit.data.sources import DataSettings, guess_kind, is_sample
 from archfit.spec import files
-from archfit.spec.data_kinds import DATA_KINDS
+from archfit.spec.data_kinds import DATA_KINDS, SAMPLE
 from archfit.spec.errors import refusal
 
 FAMILIES = {"text": "text", "images": "pixels", "series": "signal", "abc": "music"}

@@ -15,15 +15,16 @@ what those few terms miss, and a, how much data answer to depth at all, is one o
 weights of their own. Networks of Llama's blocks, which learn sooner, have another mean of c; half
 of that is gone at e^alike million parameters, since GPT-2's learn, too, once they are large. Two
 kinds of one family (two languages, two vocabularies of one text) share `kinship` of that
-distribution, and the scale, but no wave. All of that is fitted to many families; given runs on
-kinds of a family, on new data, or none, it says which depths may be best.
+distribution, and the scale, but no wave. All of that is fitted to many families
+(docs/atlas/prior.py); given runs on kinds of a family, on new data, or none, it says which depths
+may be best.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from archfit.spec import lazy_numpy as np
 from archfit.spec.lazy_numpy import NDArray
@@ -35,12 +36,7 @@ REACH = 3.0  # in ln size
 TERMS = 6
 LEVEL_STD = 5.0  # of a free level, in ln loss
 NUGGET = 1e-10
-LIKELY_FACTOR = 1.5  # how far from the usual logarithms of spreads are likely: a factor of 4.5
-LIKELY_LAST = 0.7, 0.03, 0.03, 0.4, 0.3, 0.7  # in the order of LAST
 USUAL_TOKENS = 20.0  # a parameter
-LAST = "centre", "growth", "fading", "hurry", "patience", "alike"
-UNIT = 0.02  # of coefficients, so that all numbers of a fit are of one size
-LEAST_LENGTH, MOST_LENGTH = 0.2, 3.0
 NEW = -1  # the number of a kind without runs
 
 
@@ -265,85 +261,6 @@ class Posterior:
         return np.asarray(mean + normal @ root)
 
 
-USUAL_SURFACE = Surface(  # where a fit begins
-    centre=2.0,
-    growth=0.25,  # as in Levine et al. 2020
-    fading=0.24,
-    hurry=1.2,
-    patience=0.5,
-    alike=math.log(4.0),
-    mean=(0.02, 0.003, 0.004, 0.0, 0.03, 0.008),
-    llama=(0.0,) * TERMS,
-    spread=(0.02, 0.005, 0.01, 0.01, 0.02, 0.005),
-    wave=0.015,
-    size_length=0.5,
-    depth_length=0.5,
-    misfit=0.003,
-    weights=(1 / len(SCALES),) * len(SCALES),
-    kinship=0.5,
-)
-
-
-def fit_surface(families: Sequence[Observed], start: Surface | None = None) -> Surface:
-    """The surface under which these families are most likely, weakly held to the usual one."""
-    from scipy.optimize import minimize
-
-    usual = _numbers(USUAL_SURFACE)
-    likely = np.full(len(usual), LIKELY_FACTOR)
-    likely[-len(LIKELY_LAST) :] = LIKELY_LAST
-
-    def cost(numbers: Reals) -> float:
-        surface = _surface(numbers)
-        away = ((numbers - usual) / likely) ** 2
-        return float(away.sum() / 2) - math.fsum(map(surface.log_evidence, families))
-
-    begin = usual if start is None else _numbers(start)
-    ends: list[tuple[float | None, float | None]] = [(None, None)] * len(begin)
-    for at in (3 * TERMS + 1, 3 * TERMS + 2):
-        ends[at] = math.log(LEAST_LENGTH), math.log(MOST_LENGTH)
-    options = {"maxiter": 200, "maxfun": 10**5, "eps": 1e-6, "ftol": 1e-8}
-    found = minimize(cost, begin, method="L-BFGS-B", bounds=ends, options=options)
-    return _surface(found.x)
-
-
-def _numbers(surface: Surface) -> Reals:
-    wave = surface.wave, surface.size_length, surface.depth_length, surface.misfit
-    odds = np.log(surface.weights[:-1]) - math.log(surface.weights[-1])
-    mean, llama = np.array([surface.mean, surface.llama]) / UNIT
-    kinship = math.log(surface.kinship / (1 - surface.kinship))
-    last = [kinship] + [getattr(surface, name) for name in LAST]
-    return np.concatenate([mean, np.log(surface.spread), llama, np.log(wave), odds, last])
-
-
-def _surface(numbers: Reals) -> Surface:
-    mean, spread, llama, rest = np.split(numbers, [TERMS, 2 * TERMS, 3 * TERMS])
-    wave, size_length, depth_length, misfit = map(float, np.exp(rest[:4]))
-    kinship = -1 - len(LAST)
-    odds = np.exp(np.append(rest[4:kinship], 0.0))
-    return Surface(
-        **dict(zip(LAST, map(float, rest[-len(LAST) :]), strict=True)),
-        mean=tuple(float(UNIT * number) for number in mean),
-        llama=tuple(float(UNIT * number) for number in llama),
-        spread=tuple(map(float, np.exp(spread))),
-        wave=wave,
-        size_length=size_length,
-        depth_length=depth_length,
-        misfit=misfit,
-        weights=tuple(map(float, odds / odds.sum())),
-        kinship=1 / (1 + math.exp(-float(rest[kinship]))),
-    )
-
-
 def short(number: float) -> float:
     """With as many digits as a file keeps."""
     return float(f"{number:.6g}")
-
-
-def rounded(surface: Surface) -> Surface:
-    """With short numbers."""
-    found: dict[str, Any] = {
-        name: tuple(map(short, part)) if isinstance(part, tuple) else short(part)
-        for name, part in asdict(surface).items()
-    }
-    *weights, _ = found["weights"]
-    return Surface(**found | {"weights": (*weights, 1 - math.fsum(weights))})

@@ -11,8 +11,7 @@ from archfit import answers
 from archfit.advise.plan_request import PlanOptions
 from archfit.cli.progress import watched
 from archfit.cli.shared import MANNER, NAME, bar, say, say_stopped, show, with_words
-from archfit.data.sources import SAMPLE
-from archfit.spec.data_kinds import DATA_KINDS
+from archfit.spec.data_kinds import DATA_KINDS, SAMPLE
 from archfit.spec.signals import Stopped
 
 SOME_FAILED = 1  # exit status

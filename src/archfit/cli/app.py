@@ -17,7 +17,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from archfit.cli.shared import NAME, WORDS, say, say_stopped, show, with_words
 from archfit.report.document import Document
-from archfit.report.page import version_line
 from archfit.spec.errors import one_line, refuse_if
 
 COMMANDS = {  # verb: the module and the function that does it
@@ -41,6 +40,8 @@ TYPED = {  # what one would type
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from archfit.report.page import version_line
+
         typer.echo(version_line())
         raise typer.Exit
 

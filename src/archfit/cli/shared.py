@@ -21,7 +21,6 @@ from archfit.report.document import Document
 from archfit.report.terminal import COLUMNS, PLAIN, RED, is_coloured, text_of, visible
 from archfit.spec.errors import InvalidValue
 from archfit.spec.packed import packed_table
-from archfit.spec.run_options import NAMES_OF_FIELD
 from archfit.spec.sizes import parse_bytes, parse_size
 
 if TYPE_CHECKING:
@@ -101,6 +100,8 @@ def with_words(
 
 def _option_names(problem: InvalidValue, options: Mapping[str, object]) -> dict[str, str]:
     """Which option stands for each field; where several may, that of the refused value."""
+    from archfit.spec.run_options import NAMES_OF_FIELD
+
     names = {}
     for field in problem.fields:
         given = [name for name in NAMES_OF_FIELD.get(field, (field,)) if name in options]

@@ -14,11 +14,12 @@ from archfit.data import retokenise
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.retokenise import AsGiven, Tokenisation
-from archfit.data.sources import SAMPLE, DataSettings
+from archfit.data.sources import DataSettings
 from archfit.fit.atlas import check_kind_name, read_atlas
 from archfit.report.document import counted
 from archfit.report.sweep_document import cells_document, outcome_document, script_document
 from archfit.spec import write_whole
+from archfit.spec.data_kinds import SAMPLE
 from archfit.spec.errors import check_at_least, check_choice, check_real, refusal, refuse_if
 from archfit.spec.run import LearningRateRule
 from archfit.spec.signals import Stopped

@@ -19,11 +19,11 @@ from archfit.cli.progress import run_watchers, say_beyond_rates
 from archfit.cli.shared import MANNER, MOST_SEEDS, bar, print_json, say_stopped, show, with_words
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
-from archfit.data.sources import SAMPLE, DataSettings, guess_kind
+from archfit.data.sources import DataSettings, guess_kind
 from archfit.report.page import version_line
 from archfit.report.sweep_document import data_document, runs_document
 from archfit.spec import RunSpec, load_file
-from archfit.spec.data_kinds import DATA_KINDS
+from archfit.spec.data_kinds import DATA_KINDS, SAMPLE
 from archfit.spec.errors import check_at_least, check_choice, check_real, refuse_if
 from archfit.spec.files import LARGEST_SPEC
 from archfit.spec.run_options import ATTENTIONS, RunOptions

@@ -12,14 +12,12 @@ from typing import TypeAlias
 from archfit.data.streams import PACKED, Blocks, Facts, Ledger, SourceFile
 from archfit.data.vocabulary import Vocabulary
 from archfit.spec import files
-from archfit.spec.data_kinds import DATA_KINDS, LARGEST_KMER, LARGEST_VOCAB, kind_of_suffix
+from archfit.spec.data_kinds import DATA_KINDS, LARGEST_KMER, LARGEST_VOCAB, SAMPLE, kind_of_suffix
 from archfit.spec.errors import InvalidValue, check_choice, refusal, refuse_if
 
-SAMPLE = "sample"
 HUGGING_FACE = "hf:"
-RESOURCES = Path(__file__).parents[1] / "resources"
-SAMPLE_FILE = RESOURCES / "sample-english.txt.xz"
-SAMPLE_HELDOUT_FILE = RESOURCES / "sample-english-heldout.txt.xz"
+SAMPLE_FILE = files.packed_file("sample-english.txt.xz")
+SAMPLE_HELDOUT_FILE = files.packed_file("sample-english-heldout.txt.xz")
 USUAL_COUNTS, MOST_COUNTED = {"clusters": 512, "bins": 256}, 65535
 
 

@@ -9,7 +9,6 @@ from html import escape
 from typing import Any, Generic, TypeVar
 
 from archfit.report.document import Document, Figure
-from archfit.report.page import fragment, titled_chart
 from archfit.report.terminal import text_of
 
 Value = TypeVar("Value")
@@ -46,6 +45,8 @@ class Answer(Generic[Value]):
 
     def _repr_html_(self) -> str:
         """The document as a notebook shows it: the answer, and the rest folded away."""
+        from archfit.report.page import fragment
+
         parts = [replace(part, figures=()) for part in self.document.sections]
         told = [part for part in parts if not (part.is_why or part.is_detail)]
         rest = [part for part in parts if part.is_why or part.is_detail]
@@ -72,6 +73,8 @@ class Answer(Generic[Value]):
 def _image(figure: Figure) -> str:
     """A chart as a picture that needs no script and no other file."""
     import vl_convert
+
+    from archfit.report.page import titled_chart
 
     drawn = vl_convert.vegalite_to_svg(titled_chart(figure).to_dict())
     coded = base64.b64encode(drawn.encode()).decode()

@@ -10,6 +10,7 @@ from archfit.spec.codec import from_json
 from archfit.spec.packed import packed_table
 from archfit.spec.parts import BYTE_TOKENS
 
+SAMPLE = "sample"  # the word for the text that ships
 BYTE_VOCAB = BYTE_TOKENS + 1  # and the separator: also the smallest byte-level BPE
 LARGEST_VOCAB = 1 << 24  # rows: ten times any tokenizer; counts of them fit memory
 LARGEST_KMER = 24  # 2^24: beyond it even two letters make too many groups

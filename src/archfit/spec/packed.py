@@ -2,14 +2,15 @@
 
 import tomllib
 from functools import cache
-from importlib import resources
-from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any
 
+RESOURCES = Path(__file__).parents[1] / "resources"
 
-def packed_file(name: str) -> Traversable:
+
+def packed_file(name: str) -> Path:
     """The file of this name."""
-    return resources.files("archfit.resources").joinpath(name)
+    return RESOURCES / name
 
 
 @cache
