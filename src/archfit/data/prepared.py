@@ -41,8 +41,12 @@ LARGEST_NUMBER = 1 << 60  # of tokens or bytes
 
 
 def _identity(path: str | Path) -> tuple[int, ...]:
-    """What tells a file from one that took its name, and from itself before somebody wrote."""
-    found = os.stat(path)
+    """What tells a file from one that took its name, and from itself before somebody wrote; nothing
+    of one that is gone."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return ()
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
@@ -68,7 +72,7 @@ class Shard:
         places = np.array([starts, starts + length]) * self.ids.itemsize
         first, last = (places - [[0], [1]]) // self._block_bytes
         blocks = np.minimum(first + np.arange(int((last - first).max()) + 1)[:, None], last)
-        for block in np.unique(blocks[self._unread[blocks]]).tolist():
+        for block in sorted({*blocks[self._unread[blocks]].tolist()}):
             start = block * self._block_bytes
             content, noted = self._content[start : start + self._block_bytes], self._digests[block]
             if hashlib.sha256(content.data).digest()[: len(noted)] != noted.tobytes():
@@ -141,7 +145,7 @@ class PreparedData:
     def check_unchanged(self) -> None:
         """Refuse to go on where a file was replaced or written to since it was opened."""
         for path, before in self._opened.items():
-            if not os.path.exists(path) or _identity(path) != before:
+            if _identity(path) != before:
                 raise refusal("changed-in-use", path=path)
 
     def vocabulary(self) -> Vocabulary:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from archfit.spec.errors import refuse_if
 from archfit.theory.inputs import catalogued, certified
@@ -24,6 +25,7 @@ class TooManyDigitsError(ValueError):
 
 
 @catalogued("C")
+@lru_cache(maxsize=8, typed=True)  # many digits, which several bounds need
 def interaction_count(depth: int) -> int:
     """C(L) = (3^L - 1) / 2, the number of attention products in a network of this depth."""
     return int((3**depth - 1) // 2)

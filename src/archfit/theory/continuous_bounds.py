@@ -13,6 +13,7 @@ of K = N d_x^4 / H, by which one layer can multiply the cube of a separation ran
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 from archfit.spec.errors import refusal, refuse_if
 from archfit.theory.arithmetic import EXACT_DIGITS, Product, TooManyDigitsError, interaction_count
@@ -152,6 +153,7 @@ def sphere_lower_bound(
     return Product(powers=[(1 + Fraction(lam, n + lam), 1)], multisets=[(n + 1, lam)])
 
 
+@lru_cache(maxsize=8, typed=True)  # many digits, which several bounds need
 def doubled_degree(depth: int) -> int:
     """lam = 3^(L-2), the power to which the witnesses raise an inner product."""
     refuse_if(depth < 2, "too-shallow", depth)
