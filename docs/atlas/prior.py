@@ -19,8 +19,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 from archfit.advise.backtest import ATLAS, backtest
-from archfit.advise.prior import PRIOR, TEXT
-from archfit.advise.prior_runs import KindRuns, atlas_runs, grid_runs, law_runs
+from archfit.advise.prior import PRIOR, TEXT, KindRuns
+from archfit.advise.prior_runs import atlas_runs, grid_runs, law_runs
 from archfit.advise.surface import SCALES, TERMS, Observed, Reals, Surface, joined, short
 from archfit.fit.atlas import SOURCES, read_atlas
 from archfit.spec import to_json

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 from archfit.advise.ladder import LadderRun, knowledge
-from archfit.advise.prior import TEXT, family_prior, known_families, shipped_prior
-from archfit.advise.prior_runs import (
+from archfit.advise.prior import (
     LEAST_SIZE,
+    TEXT,
     KindRuns,
-    atlas_runs,
-    grid_runs,
-    law_runs,
+    family_prior,
+    known_families,
+    shipped_prior,
 )
+from archfit.advise.prior_runs import atlas_runs, grid_runs, law_runs
 from archfit.advise.surface import joined
 from archfit.fit.atlas import SOURCES, Atlas, read_atlas
 

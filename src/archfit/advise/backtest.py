@@ -16,8 +16,8 @@ from typing import TypeAlias
 
 from archfit.advise.advisers import NetworkFacts, all_advice
 from archfit.advise.ladder import LadderLimits, LadderRun, Rung, climbed, knowledge
-from archfit.advise.prior import OURS, TEXT, Knowledge, outlook, shipped_prior
-from archfit.advise.prior_runs import GRID_BLOCKS, LEAST_SIZE, schedule_groups, tokens_at
+from archfit.advise.prior import LEAST_SIZE, OURS, TEXT, Knowledge, outlook, shipped_prior
+from archfit.advise.prior_runs import GRID_BLOCKS, schedule_groups, tokens_at
 from archfit.advise.prior_runs import grid_settings as schedules_of
 from archfit.advise.surface import USUAL_TOKENS, joined
 from archfit.fit.atlas import HELD_BACK, SOURCES, Atlas, PublicNetwork, Series, read_atlas, size_of

@@ -11,8 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from archfit.advise.prior import DRAWS, Knowledge
-from archfit.advise.prior_runs import LEAST_SIZE, KindRuns, log_tokens
+from archfit.advise.prior import DRAWS, LEAST_SIZE, KindRuns, Knowledge, log_tokens
 from archfit.advise.surface import USUAL_TOKENS, Observed, joined
 from archfit.fit.best_depth import SHARE_OF_SIZE
 from archfit.spec import RunRecord

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from archfit.advise.advisers import Advice, NetworkFacts, all_advice
 from archfit.advise.budgets import FLOPS, Budget, TrainingMinutes
 from archfit.advise.plan_request import SPELT, PlanRequest, RankLimit
-from archfit.advise.prior import CLOSE, FAR, TEXT, Knowledge, family_prior
-from archfit.advise.prior_runs import NATS_A_BYTE
+from archfit.advise.prior import CLOSE, FAR, NATS_A_BYTE, TEXT, Knowledge, family_prior
 from archfit.advise.repairs import Repair, repairs_for
 from archfit.advise.shapes import BestShape, RoundedShape, best_shape, cost
 from archfit.spec.counting import Parts, TrainingMemory, training_memory

@@ -12,16 +12,18 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
-from archfit.advise.prior_runs import LAW, LEAST_SIZE, KindRuns
 from archfit.advise.surface import (
     NEW,
     USUAL,
     USUAL_TOKENS,
+    Observed,
     Posterior,
     Reals,
     Relatives,
     Surface,
     Training,
+    of_sizes,
+    short,
 )
 from archfit.spec import from_json
 from archfit.spec import lazy_numpy as np
@@ -29,6 +31,9 @@ from archfit.spec.architecture import BlockFamily
 from archfit.spec.files import packed_file
 
 PRIOR = "prior.json"
+LAW = "Levine et al. 2020"
+LEAST_SIZE = 250_000  # of networks that say something of larger ones: smaller ones hardly learn
+NATS_A_BYTE = 4.3 * math.log(2)  # of text, a nat per token of a large vocabulary: 4.3 bytes a token
 TEXT = "text"  # the family of public grids
 OURS = "archfit plan"  # among the rules of back-tests
 GRID_DEPTHS = 80  # at which a decision looks
@@ -40,6 +45,82 @@ CLEAR = 0.01  # of the loss: what a better depth must gain
 UNSEEN = 2.0  # times the deepest network that was seen: so deep larger ones may want to be
 LEAST_TOKENS = 1.0  # a parameter: the fewest at which networks of equal size were compared
 FAR = 8  # times the largest run: beyond it nobody has looked
+
+
+# A network: ln size, ln depth, ln loss, its variance, ln of tokens a parameter over the usual ones.
+Row: TypeAlias = tuple[float, float, float, float, float]
+
+
+def log_tokens(tokens_a_parameter: float) -> float:
+    """As the surface counts them."""
+    return math.log(tokens_a_parameter / USUAL_TOKENS)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KindRuns:
+    """What was trained on one kind of data, as the prior keeps it."""
+
+    name: str
+    is_grid: bool = False
+    rows: tuple[Row, ...]
+    block: BlockFamily = "gpt2"  # the nearer of the two
+
+    @classmethod
+    def of(
+        cls, name: str, rows: Iterable[Row], *, block: BlockFamily, is_grid: bool = False
+    ) -> "KindRuns":
+        """With as many digits as a file keeps."""
+        written = tuple(tuple(map(short, row)) for row in rows)
+        return cls(name=name, is_grid=is_grid, rows=written, block=block)  # type: ignore[arg-type]
+
+    @property
+    def observed(self) -> Observed:
+        """For the surface. In a public grid hardly two networks have one size, so levels are
+        parabolas."""
+        sizes, depths, losses, variances, tokens = np.array(self.rows).reshape(-1, 5).T
+        if self.is_grid:
+            about = sizes - sizes.mean()
+            levels = np.array([np.ones_like(about), about, about**2]).T
+        else:
+            levels = of_sizes(sizes, tokens)
+        return Observed(
+            sizes=sizes,
+            tokens=tokens,
+            depths=depths,
+            losses=losses,
+            variances=variances,
+            levels=levels,
+            kinds=np.zeros(len(sizes)),
+            llama=np.full(len(sizes), float(self.block == "llama")),
+        )
+
+    @property
+    def sizes(self) -> tuple[float, float]:
+        """The smallest and the largest network, in parameters."""
+        logs = [row[0] for row in self.rows]
+        return 1e6 * math.exp(min(logs)), 1e6 * math.exp(max(logs))
+
+    @property
+    def shallowest(self) -> int:
+        """Layers."""
+        return round(math.exp(min(row[1] for row in self.rows)))
+
+    @property
+    def deepest(self) -> int:
+        """Layers."""
+        return round(math.exp(max(row[1] for row in self.rows)))
+
+    def line(self) -> tuple[float, float]:
+        """ln of the least loss over ln size: the slope of a line, and its height at 1M."""
+        bins: dict[int, tuple[float, float]] = {}
+        for size, _, loss, *_ in self.rows:
+            place = round(2 * size)
+            bins[place] = min(bins.get(place, (size, math.inf)), (size, loss), key=lambda b: b[1])
+        sizes, least = zip(*bins.values(), strict=True)
+        if len(sizes) == 1:
+            return 0.0, least[0]
+        slope, start = np.polyfit(sizes, least, 1)
+        return float(slope), float(start)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

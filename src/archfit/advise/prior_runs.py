@@ -2,11 +2,11 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from archfit.advise.surface import USUAL_TOKENS, Observed, of_sizes, short
+from archfit.advise.prior import LAW, LEAST_SIZE, NATS_A_BYTE, KindRuns, Row, log_tokens
+from archfit.advise.surface import USUAL_TOKENS
 from archfit.fit.atlas import Atlas, PublicNetwork, Series, public_networks
 from archfit.fit.best_depth import DepthCurve
 from archfit.fit.cells import grouped
@@ -19,16 +19,9 @@ GRID_NOISE = 0.002  # of ln loss: the least that a network of a public grid may 
 LEAST_NETWORKS = 8  # of a public setting
 SPAN = 3  # the deepest of them over the shallowest, at least
 LAW_SIZES = (10e6, 20e6, 40e6, 80e6, 160e6, 320e6, 600e6)  # of blocks, where the law was fitted
-LAW = "Levine et al. 2020"
 LAW_COST, LAW_NOISE = 0.02, 0.002  # of ln loss; Kaplan et al. 2020: some per cent over wide ranges
-LEAST_SIZE = 250_000  # of networks that say something of larger ones: smaller ones hardly learn
 # Rotary positions and gated units as in Llama, or learned positions (archai also Transformer-XL's).
 GRID_BLOCKS: dict[str, BlockFamily] = {"gemstones": "llama", "gadre": "llama", "archai": "gpt2"}
-NATS_A_BYTE = 4.3 * math.log(2)  # of text, a nat per token of a large vocabulary: 4.3 bytes a token
-
-
-# A network: ln size, ln depth, ln loss, its variance, ln of tokens a parameter over the usual ones.
-Row: TypeAlias = tuple[float, float, float, float, float]
 
 
 def _rows_of_curve(curve: DepthCurve, tokens_a_parameter: float) -> Iterator[Row]:
@@ -38,78 +31,6 @@ def _rows_of_curve(curve: DepthCurve, tokens_a_parameter: float) -> Iterator[Row
         missed = curve.slope * math.log(point.params / curve.size)
         logs = math.log(curve.size / 1e6), math.log(point.depth), math.log(point.mean - missed)
         yield *logs, noise**2 / len(point.losses), log_tokens(tokens_a_parameter)
-
-
-def log_tokens(tokens_a_parameter: float) -> float:
-    """As the surface counts them."""
-    return math.log(tokens_a_parameter / USUAL_TOKENS)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class KindRuns:
-    """What was trained on one kind of data, as the prior keeps it."""
-
-    name: str
-    is_grid: bool = False
-    rows: tuple[Row, ...]
-    block: BlockFamily = "gpt2"  # the nearer of the two
-
-    @classmethod
-    def of(
-        cls, name: str, rows: Iterable[Row], *, block: BlockFamily, is_grid: bool = False
-    ) -> "KindRuns":
-        """With as many digits as a file keeps."""
-        written = tuple(tuple(map(short, row)) for row in rows)
-        return cls(name=name, is_grid=is_grid, rows=written, block=block)  # type: ignore[arg-type]
-
-    @property
-    def observed(self) -> Observed:
-        """For the surface. In a public grid hardly two networks have one size, so levels are
-        parabolas."""
-        sizes, depths, losses, variances, tokens = np.array(self.rows).reshape(-1, 5).T
-        if self.is_grid:
-            about = sizes - sizes.mean()
-            levels = np.array([np.ones_like(about), about, about**2]).T
-        else:
-            levels = of_sizes(sizes, tokens)
-        return Observed(
-            sizes=sizes,
-            tokens=tokens,
-            depths=depths,
-            losses=losses,
-            variances=variances,
-            levels=levels,
-            kinds=np.zeros(len(sizes)),
-            llama=np.full(len(sizes), float(self.block == "llama")),
-        )
-
-    @property
-    def sizes(self) -> tuple[float, float]:
-        """The smallest and the largest network, in parameters."""
-        logs = [row[0] for row in self.rows]
-        return 1e6 * math.exp(min(logs)), 1e6 * math.exp(max(logs))
-
-    @property
-    def shallowest(self) -> int:
-        """Layers."""
-        return round(math.exp(min(row[1] for row in self.rows)))
-
-    @property
-    def deepest(self) -> int:
-        """Layers."""
-        return round(math.exp(max(row[1] for row in self.rows)))
-
-    def line(self) -> tuple[float, float]:
-        """ln of the least loss over ln size: the slope of a line, and its height at 1M."""
-        bins: dict[int, tuple[float, float]] = {}
-        for size, _, loss, *_ in self.rows:
-            place = round(2 * size)
-            bins[place] = min(bins.get(place, (size, math.inf)), (size, loss), key=lambda b: b[1])
-        sizes, least = zip(*bins.values(), strict=True)
-        if len(sizes) == 1:
-            return 0.0, least[0]
-        slope, start = np.polyfit(sizes, least, 1)
-        return float(slope), float(start)
 
 
 def atlas_runs(

@@ -19,8 +19,7 @@ from typing import Any, Literal
 
 from archfit.advise.budgets import LARGEST_BUDGET
 from archfit.advise.plan_request import SPELT, TEXT_VOCAB
-from archfit.advise.prior import FAR, TEXT, DepthOutlook, family_prior, known_families
-from archfit.advise.prior_runs import LEAST_SIZE
+from archfit.advise.prior import FAR, LEAST_SIZE, TEXT, DepthOutlook, family_prior, known_families
 from archfit.advise.redundancy import Redundancy, attention_redundancy, rank_redundancy
 from archfit.advise.shapes import GPU_MULTIPLE, LARGE, TABLES_AT_MOST
 from archfit.audit.model import TABLES, Model, Stack

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from archfit import answers
 from archfit.advise.plan_request import PlanOptions
-from archfit.cli.progress import watched
 from archfit.cli.shared import MANNER, NAME, bar, say, say_stopped, show, with_words
 from archfit.spec.data_kinds import DATA_KINDS, SAMPLE
 from archfit.spec.signals import Stopped
@@ -33,6 +32,8 @@ def plan(
 @with_words("advise", PlanOptions, answers.AdviseOptions, kinds=DATA_KINDS)
 def advise(source: str = SAMPLE, out: Path | None = None, **options: object) -> None:
     """The shape for your data: train small networks on it, choose, write a report and a config."""
+    from archfit.cli.progress import watched
+
     watching = answers.Watching(
         reading=partial(bar, "reading", of_bytes=True),
         training=watched,

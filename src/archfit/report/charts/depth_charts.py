@@ -10,8 +10,15 @@ import altair
 from archfit.advise.backtest import Backtest
 from archfit.advise.ladder import LadderRun, knowledge
 from archfit.advise.planner import Plan
-from archfit.advise.prior import CLEAR, CLOSE, DRAWS, DepthOutlook, Knowledge, family_prior
-from archfit.advise.prior_runs import LEAST_SIZE
+from archfit.advise.prior import (
+    CLEAR,
+    CLOSE,
+    DRAWS,
+    LEAST_SIZE,
+    DepthOutlook,
+    Knowledge,
+    family_prior,
+)
 from archfit.fit.best_depth import DepthCurve
 from archfit.fit.cells import grouped
 from archfit.report.charts import look
