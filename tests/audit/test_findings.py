@@ -83,7 +83,7 @@ def test_a_shape_that_trained_networks_are_good_at_is_left_alone() -> None:
         (_patches(SHALLOW, dimensions=192), "patch-bottleneck"),
         (_model(replace(STACK, heads=40)), "attention-bottleneck"),
         (_model(SHALLOW), "too-shallow"),
-        (_model(replace(STACK, depth=96, width=128, heads=2, head_dim=64)), "too-deep"),
+        (_model(replace(STACK, depth=96, width=96, heads=2, head_dim=48)), "too-deep"),
         (_model(replace(STACK, heads=75, head_dim=8)), "narrow-heads"),
         (_model(replace(STACK, heads=10, head_dim=60)), "off-gpu-sizes"),
     ],
@@ -493,7 +493,7 @@ def test_every_published_model_is_audited_with_evidence_and_a_fix() -> None:
 
 def test_layers_that_share_their_weights_are_not_judged_by_depth() -> None:
     """More of them cost no parameters, so that depths at equal size say nothing."""
-    for depth_stack in (SHALLOW, replace(STACK, depth=96, width=128, heads=2, head_dim=64)):
+    for depth_stack in (SHALLOW, replace(STACK, depth=96, width=96, heads=2, head_dim=48)):
         for distinct, expected in ((depth_stack.depth, 1), (1, 0)):
             found = _ids(_model(replace(depth_stack, distinct_blocks=distinct)))
             assert len(DEPTH_IDS & set(found)) == expected

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tests_said
-from archfit.cli import theory_commands
+from archfit.cli import exact_commands
 from archfit.cli.app import main
 from archfit.exact.witness import Witness, check_witness
 
@@ -100,7 +100,7 @@ def test_a_witness_that_fails_ends_with_status_one(
         last = tuple(replace(head, output=zeros) for head in witness.network[-1])
         return check_witness(replace(witness, network=(*witness.network[:-1], last)))
 
-    monkeypatch.setattr(theory_commands, "check_witness", check_with_another_output)
+    monkeypatch.setattr(exact_commands, "check_witness", check_with_another_output)
     monkeypatch.setattr("sys.argv", ["archfit", "witness", *SIZES])
     with pytest.raises(SystemExit) as ended:
         main()
