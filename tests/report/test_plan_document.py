@@ -43,7 +43,7 @@ def test_the_answer_is_the_shape_and_how_sure_it_is() -> None:
     assert f"{low} to {high} layers: more likely than not within" in said
     assert f"About {regret.expected:.3f} {regret.unit} worse than the best depth" in said
     assert f"(90 %: at most {regret.at_most:.3f})." in said
-    assert f"Based on {plan.basis.runs} networks of up to " in said
+    assert f"Based on {plan.basis.runs:,} networks of up to " in said
 
 
 def test_a_plan_of_one_layer_is_told_of_in_the_singular() -> None:
