@@ -10,7 +10,7 @@ from archfit.advise.budgets import Budget
 from archfit.advise.ladder import LadderRun, knowledge
 from archfit.advise.plan_request import VocabularySize
 from archfit.advise.planner import make_plan
-from archfit.advise.prior import family_prior
+from archfit.advise.prior import LAW, family_prior
 from archfit.spec import Patches, standard_architecture
 from tests_plans import facts, question
 
@@ -304,3 +304,43 @@ def test_memory_counts_the_logits_of_the_vocabulary() -> None:
     shape, memory = plan.shape, plan.costs.memory
     assert memory.activations == positions * (34 * shape.depth * shape.width + 6 * 50257)
     assert memory.batch_sequences == 8
+
+
+def test_a_range_is_named_only_where_a_depth_is_likely_enough() -> None:
+    unsure = make_plan(
+        question(Budget(kind="params", amount=5 * 10**6), vocab=257, family="signal")
+    )
+    assert unsure.regret.expected > unsure.regret.close
+    assert unsure.depth_range == (unsure.shape.depth, unsure.shape.depth)
+    sure = make_plan(question(Budget(kind="params", amount=10**8), family="text"))
+    assert sure.depth_range[0] < sure.shape.depth < sure.depth_range[1]
+
+
+def test_networks_are_counted_and_what_a_law_stands_for_is_not() -> None:
+    known = family_prior("text", "gpt2")
+    trained = sum(len(kind.rows) for kind in known.kinds if kind.name != LAW)
+    assert trained < sum(len(kind.rows) for kind in known.kinds)
+    assert make_plan(question(10**8, family="text")).basis.runs == trained
+
+
+@pytest.mark.parametrize(
+    ("params", "tokens", "said"),
+    [
+        (30_000, 20.0, "smaller than all networks that tell of depth"),
+        (10**6, 2.0, "what fewer do to depth is not known"),
+        (10**7, 1e5, "networks on such data had at most 207 tokens per parameter"),
+        (10**8, 20.0, None),
+    ],
+)
+def test_what_lies_beyond_all_runs_is_said(params: int, tokens: float, said: str | None) -> None:
+    asked = question(Budget(kind="params", amount=params), vocab=257, family="text")
+    asked = replace(asked, tokens_per_param=tokens)
+    warnings = [each for each in make_plan(asked).warnings if not each.startswith("theory")]
+    assert (said in warnings[0]) if said else not warnings
+
+
+def test_rounding_makes_no_network_deeper_than_half_its_width() -> None:
+    for params in range(400_000, 3_000_000, 200_000):
+        asked = question(Budget(kind="params", amount=params), vocab=257, family="signal")
+        shape = make_plan(replace(asked, block="llama")).shape
+        assert shape.depth <= shape.width / 2

@@ -8,7 +8,16 @@ from dataclasses import dataclass, replace
 from archfit.advise.advisers import Advice, NetworkFacts, all_advice
 from archfit.advise.budgets import FLOPS, Budget, TrainingMinutes
 from archfit.advise.plan_request import SPELT, PlanRequest, RankLimit
-from archfit.advise.prior import CLOSE, FAR, NATS_A_BYTE, TEXT, Knowledge, family_prior
+from archfit.advise.prior import (
+    CLOSE,
+    FAR,
+    LAW,
+    LEAST_SIZE,
+    NATS_A_BYTE,
+    TEXT,
+    Knowledge,
+    family_prior,
+)
 from archfit.advise.repairs import Repair, repairs_for
 from archfit.advise.shapes import BestShape, RoundedShape, best_shape, cost
 from archfit.spec.counting import Parts, TrainingMemory, training_memory
@@ -127,6 +136,8 @@ def make_plan(request: PlanRequest, knowledge: Knowledge | None = None) -> Plan:
     if isinstance(request.budget, TrainingMinutes):  # the parameters that it came to
         sized = replace(request, budget=Budget(kind="params", amount=best.params.total))
     low, high = max(1, round(outlook.low)), round(outlook.high)
+    if outlook.low == outlook.high:  # no other depth is likely enough to be as good
+        low, high = shape.depth, shape.depth
     params = sized.budget.params  # type: ignore[union-attr]  # no longer one of time
     ideal = solve(lambda each: cost(sized, each.depth, each.width), params, limit.limit)
     facts = NetworkFacts(
@@ -139,7 +150,7 @@ def make_plan(request: PlanRequest, knowledge: Knowledge | None = None) -> Plan:
         source="ladder" if known.own_runs else "prior",
         family=known.family,
         kinds=tuple(kind.name for kind in known.kinds),
-        runs=known.own_runs or sum(len(kind.rows) for kind in known.kinds),
+        runs=known.own_runs or sum(len(kind.rows) for kind in known.kinds if kind.name != LAW),
         largest=known.largest,
     )
     bottleneck = limit if limit.limit < shape.width else None
@@ -215,6 +226,12 @@ def _depth_warnings(request: PlanRequest, best: BestShape, known: Knowledge) -> 
     if times > BEYOND:
         said = f"an extrapolation: {times:,.0f}" if times > FAR else f"{times:.1f}"
         yield f"{said} times the largest network trained on such data"
+    if best.size < LEAST_SIZE:
+        yield WARNINGS["small"].format(least=LEAST_SIZE)
+    if best.tokens > request.tokens_per_param:
+        yield WARNINGS["few-tokens"].format(told=best.tokens)
+    elif best.tokens > known.most_tokens * BEYOND:
+        yield WARNINGS["many-tokens"].format(most=known.most_tokens)
     if request.objective == "masked":
         yield "the networks behind this are decoders; no encoder was measured"
     if depth >= known.deepest:

@@ -190,7 +190,8 @@ def _candidates(request: PlanRequest, wanted: float) -> Iterator[tuple[float, Ro
             far = _beyond(abs(taken / budget - 1) / SIZE_SLACK, OFF_SIZE)
             far += _beyond(abs(depth - wanted) / near, OFF_DEPTH)
             far += _oddness(head_dim, width, budget)
-            if request.budget.kind == "bytes" and taken > budget:
+            is_narrow = 1 < depth > width / LEAST_RATIO
+            if is_narrow or (request.budget.kind == "bytes" and taken > budget):
                 far += TOO_LARGE
             heads = width // head_dim
             yield far, RoundedShape(depth=depth, width=width, heads=heads, head_dim=head_dim)

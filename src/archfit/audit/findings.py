@@ -151,10 +151,11 @@ def _off_depth(subject: Subject) -> Finding | None:
     trained = WORDS["trained"]["told" if subject.model.training_tokens else "usual"]
     words = {
         "stack": subject.stack,
+        "layers": f"{found.depth} layer{'s' if found.depth > 1 else ''}",
         "good": f"{low} to {high}" if low < high else str(low),
         "data": found.family or "data of all families",
         "lost": 100 * found.lost,
-        "beyond": " (by extrapolation)" if found.is_extrapolated else "",
+        "beyond": " (by extrapolation)" if found.times > 1 else "",
         "trained": trained.format(tokens=found.tokens, usual=TOKENS[0]),
     }
     id_ = "too-deep" if found.depth > found.outlook.depth else "too-shallow"
@@ -170,7 +171,7 @@ class Prospect:
     depth: int
     outlook: DepthOutlook
     level: float  # bits per byte of a good network
-    is_extrapolated: bool
+    times: float  # the largest network of the family that was trained
 
     @property
     def lost(self) -> float:
@@ -246,19 +247,19 @@ def _families(model: Model) -> tuple[str | None, ...]:
 @cache
 def _known(
     family: str | None, block: BlockFamily, step: int, deepest: int, tokens: float
-) -> tuple[DepthOutlook, float, bool]:
-    """What is known of depths, bits per byte of a good network, and whether nobody has looked."""
+) -> tuple[DepthOutlook, float, float]:
+    """What is known of depths, bits per byte of a good network, and how far beyond all trained."""
     size = 2 ** (step / SIZES_A_DOUBLING)
     known = replace(family_prior(family, block), deepest=deepest)
     found = known.outlook(size, math.inf, tokens)
-    return found, known.level(size), size > FAR * known.largest
+    return found, known.level(size), size / known.largest
 
 
 def good_depths() -> Iterator[tuple[float, DepthOutlook]]:
     """Sizes that depths of text are known at, with what is known there; for a chart."""
     for step in range(*(round(SIZES_A_DOUBLING * math.log2(size)) for size in CHARTED)):
-        outlook, _, is_extrapolated = _known(TEXT, "gpt2", step, DEEPEST_TRAINED, TOKENS[0])
-        if not is_extrapolated:
+        outlook, _, times = _known(TEXT, "gpt2", step, DEEPEST_TRAINED, TOKENS[0])
+        if times <= FAR:
             yield 2 ** (step / SIZES_A_DOUBLING), outlook
 
 

@@ -17,6 +17,7 @@ def advice_document(advice: Advice, *, command: str) -> Document:
     plan, description = advice.plan, advice.data.description
     shape, budget = said("plan.shape", plan.shape), plan.request.budget
     word = str(description["vocabulary"]).replace("bpe", "BPE")
+    word = "letters" if description["settings"].get("kmer") == 1 else word  # groups of one
     runs = sorted(advice.runs, key=lambda run: (run.size, run.depth, run.seed))
     family = {"family": plan.request.family or "none that the atlas has"}
     about = tuple(facts("advised_data", **{**description, **family}))
@@ -67,8 +68,9 @@ def _answer(advice: Advice) -> Iterator[str]:
 def _unmeasured(advice: Advice) -> str:
     """That no depth was measured, and what would help: data or time."""
     nothing = "No depth was measured" if advice.trials else "Nothing was trained"
-    bytes_each = float(str(advice.data.description["bytes_per_token"]))
-    tokens, of = round(advice.data.train_tokens * max(1.0, bytes_each)), ""  # of any vocabulary
+    tokens, of = advice.data.train_tokens, ""
+    if advice.data.units == "bytes":  # which any vocabulary merges
+        tokens, of = round(tokens * float(advice.data.description["bytes_per_token"])), " (bytes)"
     if advice.trials:
         tokens, of = advice.trials[0].train_tokens, f" of {advice.trials[0].label}"
     needed = "more-time" if tokens >= least_tokens() else "more-data"

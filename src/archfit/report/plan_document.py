@@ -8,7 +8,7 @@ from pathlib import Path
 
 from archfit.advise.advisers import Advice, evidence_against
 from archfit.advise.budgets import Budget, TrainingMinutes
-from archfit.advise.plan_request import PlanOptions
+from archfit.advise.plan_request import ANY, PlanOptions
 from archfit.advise.planner import Plan
 from archfit.advise.prior import OURS, DepthOutlook, shipped_prior
 from archfit.report.document import Command, Document, Figure, Section, Table, json_of, said
@@ -31,7 +31,7 @@ def plan_document(plan: Plan) -> Document:
         title=TITLE,
         headline=f"{said('plan.shape', plan.shape)} for {plan.request.budget}",
         sections=(
-            Section.of(*confidence(plan), total_words(plan)),
+            Section.of(*dict.fromkeys((*confidence(plan), total_words(plan)))),
             Section.next(*_next(plan)),
             *why_sections(plan),
         ),
@@ -61,8 +61,12 @@ def confidence(plan: Plan) -> Iterator[str]:
     """How sure the depth is, what to know of it, and what it rests on."""
     basis, (low, high) = plan.basis, plan.depth_range
     yield said("plan.regret", plan.regret)
+    if plan.request.budget.kind not in ("params", "block_params"):  # what such a budget asks for
+        yield total_words(plan)
     if low < high:
         yield said("plan.range", plan)
+    elif plan.regret.expected > plan.regret.close:
+        yield said("plan.unsure", plan.regret)
     if plan.costs.tokens_per_param >= plan.request.tokens_per_param:  # else a note says more
         yield said("plan.tokens", plan.costs)
     yield from (f"Note: {warning}." for warning in plan.warnings)
@@ -107,6 +111,8 @@ def _advised_options(plan: Plan) -> str:
         word, asked = f"--{name.replace('_', '-')}", getattr(request, name)
         if asked != getattr(usual, name) and word not in option:
             option += f" {word} {asked:g}" if isinstance(asked, float) else f" {word} {asked}"
+    if request.data is not None and request.data.family not in (None, request.family):
+        option += f" --family {request.family or ANY}"
     return option
 
 
@@ -114,11 +120,11 @@ def _depths(plan: Plan) -> Iterator[str]:
     """What more and less depth would do, the papers' law, and what limits the input."""
     outlook, request, shape = plan.best.outlook, plan.request, plan.shape
     (least, _), *_, (most, _) = outlook.regrets
-    half, double = max(least, outlook.depth / 2), min(most, 2 * outlook.depth)
-    yield said("plan.best", outlook, half=half, double=double)
+    half, double = max(least, outlook.depth / 2), 2 * outlook.depth
+    more = f", {double:.1f} with {100 * outlook.double_better:.0f} %" if double <= most else ""
+    yield said("plan.best", outlook, half=half, double=more)
     if plan.best.tokens > request.trained_tokens(plan.best.size):
-        tokens = f"{plan.best.tokens:.2g} token{'s' if plan.best.tokens != 1 else ''}"
-        yield f"The depth is that for {tokens} per parameter: no run has fewer."
+        yield said("plan.few-tokens", plan.best)
     if plan.ideal.depth <= DEEPEST_TRAINED:  # else far beyond what it was fitted to
         yield said("plan.law", plan.ideal)
     yield said("plan.heads")

@@ -132,10 +132,11 @@ def quantity_document(result: Quantity, verdict: Refutation | None) -> Document:
         relation = "above" if exceeds else "below"
         comparison = [said("quantity.compared", relation=relation, **words)]
     given = ", ".join(f"{key}={_text(value)}" for key, value in inputs.items())
+    source = result.source.removeprefix("derived here ")
     about = Section.of(
         entry.meaning,
         f"Status: {_said_status(result.status_line)}.",
-        f"Source: {result.source.removeprefix('derived here ').strip('()')}.",
+        f"Source: {source[1:-1] if source.startswith('(') else source}.",
         f"Network: {result.network}.",
         f"Inputs: {_letters({letter: entry.words[letter] for letter in inputs})}.",
         *comparison,
