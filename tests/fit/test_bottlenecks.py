@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from archfit.fit.conclusions import conclusions
 from archfit.fit.fitted import Fits, fitted
+from archfit.report.conclusions import conclusions
 from archfit.spec import Architecture, Factorised, Tokens
 from tests_curves import power_law, shape, simulated, widths
 

@@ -9,8 +9,8 @@ from scipy import stats
 
 from archfit.fit.cells import CellResult
 from archfit.fit.comparisons import CellDifference, Ranking, differences
-from archfit.fit.conclusions import conclusions
 from archfit.fit.fitted import Fits, fitted
+from archfit.report.conclusions import conclusions
 from archfit.report.fit_document import fit_json
 from archfit.spec import Architecture, Factorised, Patches, RunRecord
 from tests_curves import DATA, OTHER_DATA, RECIPE, record, shape, simulated

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from archfit.fit.conclusions import conclusions
 from archfit.fit.depths import Crossing
 from archfit.fit.fitted import Fits, fitted
 from archfit.fit.noise import seeds_needed
+from archfit.report.conclusions import conclusions
 from archfit.spec import RunRecord
 from tests_curves import (
     MIDDLE,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from archfit import __version__
-from archfit.fit.conclusions import conclusions
 from archfit.fit.fitted import fitted, read_folders
+from archfit.report.conclusions import conclusions
 from archfit.spec import RunRecord, files
 from tests_curves import DATA, OTHER_DATA, record, shape, simulated, write_runs
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from archfit.fit.conclusions import conclusions
 from archfit.fit.curves import CONSTANT, LINE
 from archfit.fit.depths import Crossing
 from archfit.fit.fitted import Fits, fitted
 from archfit.fit.laws import Law, compared, transition_laws
+from archfit.report.conclusions import conclusions
 from archfit.spec import Architecture
 from archfit.spec.estimate import Estimate
 from tests_curves import MIDDLE, Curve, by_depth, power_law, quadratic, shape, simulated, widths

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from archfit.fit.conclusions import conclusions
 from archfit.fit.evidence import evidence_fits, read_evidence
 from archfit.fit.fitted import fitted, read_folders
+from archfit.report.conclusions import conclusions
 
 NAMES = [sweep.name for sweep in read_evidence().shipped]
 REPEATED = [sweep.name for sweep in read_evidence().shipped if sweep.is_repeated]

@@ -235,8 +235,8 @@ def _train(
 
 def _show_outcome(cells: CellQueue, opened: Sweep, out: Path) -> None:
     """Say how the sweep ended and what its records say so far, and rebuild results.csv."""
-    from archfit.fit.conclusions import conclusions
     from archfit.fit.fitted import fitted, read_folders
+    from archfit.report.conclusions import conclusions
 
     if cells.failed and not MANNER.get().is_silent:  # first: a full disk has no room for the table
         say(f"{NAME}: {counted(len(cells.failed), 'run')} failed")

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from archfit.fit.conclusions import conclusions, subjects
 from archfit.fit.depths import Crossing
 from archfit.fit.fitted import Fits
 from archfit.fit.laws import Law
 from archfit.fit.noise import Noise
+from archfit.report.conclusions import conclusions, subjects
 from archfit.report.document import Command, Document, Figure, Section, Table, json_of, said
 from archfit.spec import RunRecord
 from archfit.spec.estimate import CONFIDENCE

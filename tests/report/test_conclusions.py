@@ -9,11 +9,11 @@ import pytest
 from archfit.fit.bottlenecks import MeasuredRedundancy
 from archfit.fit.cells import CellResult, FamilyKey, Tuning, cells_of
 from archfit.fit.comparisons import CellDifference, Ranking
-from archfit.fit.conclusions import conclusions, subjects
 from archfit.fit.depths import BestDepth, Crossing
 from archfit.fit.fitted import Fits
 from archfit.fit.laws import FormError, Law
 from archfit.fit.noise import Noise, noise_among
+from archfit.report.conclusions import conclusions, subjects
 from archfit.report.fit_document import fit_json
 from archfit.spec import Architecture, Factorised, Patches
 from archfit.spec.estimate import UNKNOWN, Estimate
