@@ -163,10 +163,6 @@ class SweepLog(SweepWatcher):
         """Take the list, and start the clock."""
         self.cells, self.began = cells, time.monotonic()
 
-    def started(self, spec: RunSpec, step: int) -> None:
-        """A cell is under way."""
-        self.running[spec] = {"step": step}
-
     def progress(self, spec: RunSpec, event: dict[str, object]) -> None:
         """Keep how far the cell has come."""
         self.running[spec] = event

@@ -119,7 +119,7 @@ def _run(ray: Any, cells: CellQueue, options: RunnerOptions, watch: SweepWatcher
                 while len(running) < BACKLOG * most and (cell := cells.next(lambda _: True)):
                     needs = _needs(cell, options, alone=cell in cells.alone)
                     running[ray.remote(**needs)(runner.train_cell).remote(cell, options)] = cell
-                    watch.started(cell, 0)
+                    watch.progress(cell, {"step": 0})
                 if not running and not cells.elsewhere:
                     break
                 if not running:  # others are at the cells that are left

@@ -169,9 +169,7 @@ class LocalRunner:
             slot.failed_starts = 0
         elif cell is None:
             return
-        elif what == "started":
-            self.watch.started(cell, int(str(event["step"])))
-        elif what == "progress":
+        elif what in ("started", "progress"):
             self.watch.progress(cell, event)
         else:
             del worker.cells[cell.name]

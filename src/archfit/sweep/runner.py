@@ -55,11 +55,8 @@ class SweepWatcher:
     def begins(self, cells: "CellQueue") -> None:
         """The list is there; it changes while the runner works."""
 
-    def started(self, spec: RunSpec, step: int) -> None:
-        """A cell is being trained, from this step on."""
-
     def progress(self, spec: RunSpec, event: dict[str, object]) -> None:
-        """Some steps were made: step, steps, training_nats_per_token, tokens_per_second."""
+        """How far a cell is: step, and later training_nats_per_token and tokens_per_second."""
 
     def ended(self, spec: RunSpec, how: str) -> None:
         """A cell is no longer trained: finished, or the reason."""
