@@ -17,7 +17,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "model": {"spec"},
     "train": {"spec", "data", "model"},
     "sweep": {"spec"},
-    "fit": {"spec", "theory"},
+    "fit": {"spec", "theory", "sweep"},
     "advise": {"spec", "theory", "data", "sweep", "fit"},
     "audit": {"spec", "theory", "advise"},
     "exact": {"spec", "theory"},

@@ -14,8 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from archfit.fit.evidence import RECORDS, SWEEPS, PackedRun
-from archfit.spec import RunSpec, from_json, to_json
-from archfit.spec.files import SWEEP, packed_lines, read_records, read_sweep_json
+from archfit.spec import to_json
+from archfit.spec.files import SWEEP, packed_lines, read_records
+from archfit.sweep.folder import read_sweep
 
 HERE = Path(__file__).parents[2] / "src" / "archfit" / "resources"
 
@@ -36,9 +37,7 @@ def main(folder: Path, seconds: dict[str, float]) -> None:
     fresh = {name: folder / name for name in names if (folder / name).is_dir()}
     lines = [line for line in packed_lines(PackedRun, RECORDS) if line.sweep not in fresh]
     for name, path in fresh.items():
-        asked = read_sweep_json(path / SWEEP)["specs"]
-        assert isinstance(asked, list)
-        wanted = {from_json(RunSpec, spec).name for spec in asked}
+        wanted = {spec.name for spec in read_sweep(path / SWEEP).specs}
         records = [record for record in read_records(path) if record.spec.name in wanted]
         lines += [PackedRun(sweep=name, record=record) for record in records]
     lines.sort(key=lambda line: (names.index(line.sweep), line.record.spec.name))

@@ -11,6 +11,8 @@ from archfit import __version__
 from archfit.fit.fitted import fitted, read_folders
 from archfit.report.conclusions import conclusions
 from archfit.spec import RunRecord, files
+from archfit.sweep.folder import sweep_json
+from archfit.sweep.sweep import Corpus, Sweep
 from tests_curves import DATA, OTHER_DATA, record, shape, simulated, write_runs
 
 
@@ -18,16 +20,14 @@ def runs(data_hash: str = DATA, seeds: int = 2) -> list[RunRecord]:
     return [record(shape(2, 64), 3.0 + seed, seed, data_hash=data_hash) for seed in range(seeds)]
 
 
-def write_sweep(folder: Path, **changes: object) -> None:
-    document = {
-        "format": 1,
-        "archfit": __version__,
-        "name": "own",
-        "data": [{"hash": DATA, "vocab": 2000, "label": "text"}],
-        "cells": [],
-        "more": 1,
-    }
-    (folder / "sweep.json").write_text(json.dumps(document | changes))
+def write_sweep(folder: Path, *hashes: str, **changes: object) -> None:
+    """The sweep of these data sets, or of the usual one; `changes` are what somebody did to it."""
+    named = hashes or (DATA,)
+    data = tuple(Corpus(label=n, kind="text", vocab=2000, hash=n, folder="") for n in named)
+    specs = tuple(record.spec for name in named for record in runs(name))
+    sweep = Sweep(name="own", scale="own", question="", data=data, specs=specs)
+    document = json.loads(sweep_json(sweep)) | changes
+    (folder / "sweep.json").write_text(json.dumps(document))
 
 
 def refusal(*folders: Path) -> str:
@@ -57,7 +57,7 @@ def test_a_run_with_two_results_is_refused(tmp_path: Path) -> None:
 
 def test_a_sweep_may_name_several_data_sets(tmp_path: Path) -> None:
     folder = write_runs(tmp_path / "a", [*runs(), *runs(OTHER_DATA)])
-    write_sweep(folder, data=[{"hash": DATA}, {"hash": OTHER_DATA}])
+    write_sweep(folder, DATA, OTHER_DATA)
     records, is_one_source = read_folders([folder])
     assert (len(records), is_one_source) == (4, True)
 
@@ -95,10 +95,9 @@ def test_folders_of_different_data_are_not_mixed(tmp_path: Path) -> None:
         ({"format": True}, "(format True and 1)"),
         ({"archfit": "\x1b[31m"}, "is written by archfit ?, and"),
         ({"archfit": None}, "is written by archfit ?, and"),
-        ({"data": {}}, "is damaged (data is no list of data sets"),
-        ({"data": [DATA]}, "is damaged (data is no list of data sets"),
-        ({"data": [{"hash": "\x1b"}]}, "is damaged (data is no list of data sets"),
-        ({"data": []}, "is damaged (data is no list of data sets"),
+        ({"data": {}}, "sweep.json holds no sweep: Sweep.data is {}, not a list"),
+        ({"data": [DATA]}, "sweep.json holds no sweep: Sweep.data[0] is "),
+        ({"data": []}, "sweep.json holds no sweep: sweep own has cells on data"),
     ],
 )
 def test_a_sweep_of_another_version_or_damaged_is_one_sentence(

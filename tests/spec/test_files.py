@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from archfit import __version__
 from archfit.spec import write_whole
-from archfit.spec.files import read_sweep_json
 
 
 def test_on_a_full_disk_the_old_file_stays_and_no_half_of_the_new(
@@ -40,13 +38,3 @@ def test_two_writers_of_one_file_do_not_mix_their_contents(tmp_path: Path) -> No
             assert path.read_bytes() in (b"a" * 100_000, b"b" * 100_000)
     assert [writer.communicate()[1] for writer in writers] == ["", ""]
     assert [file.name for file in tmp_path.iterdir()] == ["advice.json"]
-
-
-@pytest.mark.parametrize("form", ["true", "2", "null"])
-def test_a_sweep_of_another_format_is_refused(tmp_path: Path, form: str) -> None:
-    path = tmp_path / "sweep.json"
-    path.write_text(f'{{"format":1,"archfit":"{__version__}"}}')
-    assert read_sweep_json(path)["format"] == 1
-    path.write_text(f'{{"format":{form},"archfit":"{__version__}"}}')
-    with pytest.raises(ValueError, match=r"is written by archfit .* \(format "):
-        read_sweep_json(path)

@@ -59,6 +59,14 @@ def test_a_sweep_of_another_version_is_refused(data: PreparedData, tmp_path: Pat
         open_sweep(tmp_path, wanted)
 
 
+@pytest.mark.parametrize("form", ["true", "2", "null"])
+def test_a_sweep_of_another_format_is_refused(tmp_path: Path, form: str) -> None:
+    path = tmp_path / "sweep.json"
+    path.write_text(f'{{"format":{form},"archfit":"{__version__}"}}')
+    with pytest.raises(ValueError, match=r"is written by archfit .* \(format "):
+        read_sweep(path)
+
+
 @pytest.mark.parametrize("content", ["", "[]", '{"format":', "[" * 100_000, "\0\1\2"])
 def test_a_damaged_file_is_refused_by_its_name(
     data: PreparedData, tmp_path: Path, content: str

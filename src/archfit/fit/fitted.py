@@ -1,6 +1,5 @@
 """Records from folders of runs, and all that they say."""
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,11 +14,11 @@ from archfit.fit.laws import LEAST_POINTS, Law, size_law, transition_laws
 from archfit.fit.noise import LEAST_DEGREES, Noise, noise_of
 from archfit.spec import RunRecord
 from archfit.spec.errors import refusal, refuse_if
-from archfit.spec.files import SWEEP, read_records, read_sweep_json
+from archfit.spec.files import SWEEP, read_records
+from archfit.sweep.folder import read_sweep
 
 GROUPED = ("curves", "crossings", "redundancy", "laws", "contrasts", "best_depth")
 REPEATS = 5  # seeds of a cell from which its own standard deviation is an answer
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def read_folders(paths: Sequence[Path]) -> tuple[tuple[RunRecord, ...], bool]:
@@ -55,15 +54,7 @@ def read_folders(paths: Sequence[Path]) -> tuple[tuple[RunRecord, ...], bool]:
 def _named_data(folder: Path) -> frozenset[str]:
     """The data sets that the folder's sweep names; none where there is no sweep."""
     path = folder / SWEEP
-    try:
-        data = read_sweep_json(path).get("data")
-    except FileNotFoundError:
-        return frozenset()
-    items = data if isinstance(data, list) else []
-    hashes = [str(item.get("hash")) if isinstance(item, dict) else "" for item in items]
-    is_damaged = not hashes or not all(_SHA256.fullmatch(name) for name in hashes)
-    refuse_if(is_damaged, "fit-damaged-sweep", path=path)
-    return frozenset(hashes)
+    return frozenset(data.hash for data in read_sweep(path).data) if path.exists() else frozenset()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from archfit import __version__
 from archfit.spec.codec import loads, parse_object
-from archfit.spec.errors import brief, refusal
+from archfit.spec.errors import refusal
 from archfit.spec.packed import packed_file as packed_file
 from archfit.spec.record import RunRecord
 
@@ -231,21 +230,6 @@ def packed_lines(kind: type[Value], name: str) -> Iterator[Value]:
     if file.is_file():
         for text in lzma.decompress(file.read_bytes()).decode().splitlines():
             yield loads(kind, text)
-
-
-def read_sweep_json(path: Path) -> dict[str, object]:
-    """The object in a `sweep.json`; one that another version writes is refused."""
-    try:
-        content = read_bounded(path, LARGEST_SWEEP)
-        document = parse_object(content, where="it", most_parts=LARGEST_SWEEP)
-    except ValueError as problem:
-        raise ValueError(f"{path} holds no sweep: {problem}; delete it to begin anew") from problem
-    form, version = document.get("format"), document.get("archfit")
-    if form is True or form != SWEEP_FORMAT or version != __version__:
-        written = version[:20] if isinstance(version, str) and version.isprintable() else "?"
-        formats = {"form": brief(form), "own_form": SWEEP_FORMAT}
-        raise refusal("other-version", path=path, version=written, own=__version__, **formats)
-    return document
 
 
 def is_done(folder: Path) -> bool:

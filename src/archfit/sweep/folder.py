@@ -12,8 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from archfit import __version__
 from archfit.spec import RunRecord, canonical_json, files, from_json
-from archfit.spec.errors import refusal
+from archfit.spec.codec import parse_object
+from archfit.spec.errors import brief, refusal
 from archfit.sweep.sweep import Sweep
 
 COLUMNS = (
@@ -56,11 +58,19 @@ def sweep_json(sweep: Sweep) -> str:
 
 def read_sweep(path: Path) -> Sweep:
     """The sweep in a file; one that another version writes is refused."""
-    document = files.read_sweep_json(path)
     try:
-        return from_json(Sweep, document)
+        content = files.read_bounded(path, files.LARGEST_SWEEP)
+        document = parse_object(content, where="it", most_parts=files.LARGEST_SWEEP)
+        form, version = document.get("format"), document.get("archfit")
+        is_ours = form is not True and (form, version) == (files.SWEEP_FORMAT, __version__)
+        sweep = from_json(Sweep, document) if is_ours else None
     except ValueError as problem:
         raise ValueError(f"{path} holds no sweep: {problem}; delete it to begin anew") from problem
+    if sweep is None:
+        written = version[:20] if isinstance(version, str) and version.isprintable() else "?"
+        formats = {"form": brief(form), "own_form": files.SWEEP_FORMAT}
+        raise refusal("other-version", path=path, version=written, own=__version__, **formats)
+    return sweep
 
 
 def write_results(out: Path, sweep: Sweep) -> Path:

@@ -33,7 +33,7 @@ class Corpus:
     folder: str  # where its runners find it; empty while cells are only counted
 
     def __post_init__(self) -> None:
-        check_text(label=self.label, kind=self.kind, folder=self.folder)
+        check_text(label=self.label, kind=self.kind, hash=self.hash, folder=self.folder)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
