@@ -15,9 +15,6 @@ from archfit.theory.catalogue import quantity
 from archfit.theory.counterexample import refute_formula
 from archfit.theory.shape import Shape
 
-LIST = "list"  # of claims
-FAILED = 1  # exit status of a witness that is not what was promised
-
 
 @with_words("theory")
 def theory(name: str = "", inputs: list[str] | None = None, counterexample: bool = False) -> None:
