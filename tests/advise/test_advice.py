@@ -14,7 +14,7 @@ from archfit.advise.plan_request import PlanOptions
 from archfit.advise.source import facts_of
 from archfit.data.prepare import prepare
 from archfit.data.prepared import PreparedData
-from archfit.data.retokenise import InBpe, InBytes, InKmers, Tokenisation
+from archfit.data.retokenise import BYTES, Tokenisation
 from archfit.data.sources import DataSettings
 from archfit.spec.errors import InvalidValue
 from tests_advice import planted_runner, prepared, source_of, write_fasta
@@ -63,31 +63,31 @@ def test_text_that_nobody_measured_gets_the_bpe_that_the_budget_carries(
     sample: PreparedData, params: int, vocab: int
 ) -> None:
     options = PlanOptions(params=params)
-    assert _tokens(options, sample, "text", Measured()) == InBpe(vocab=vocab)
-    assert _tokens(options, sample, "code", Measured()) == InBpe(vocab=vocab)
+    assert _tokens(options, sample, "text", Measured()) == Tokenisation(vocab=vocab)
+    assert _tokens(options, sample, "code", Measured()) == Tokenisation(vocab=vocab)
 
 
 def test_bytes_are_kept_where_they_were_the_best_and_where_data_are_no_text(
     sample: PreparedData,
 ) -> None:
     large = PlanOptions(params=10**8)
-    assert _tokens(large, sample, "text", tried(InBytes(), 257)) == InBytes()
-    assert _tokens(large, sample, None, Measured()) == InBytes()
+    assert _tokens(large, sample, "text", tried(BYTES, 257)) == BYTES
+    assert _tokens(large, sample, None, Measured()) == BYTES
 
 
 def test_where_pieces_were_best_the_budget_has_as_many_as_it_carries_and_no_fewer(
     sample: PreparedData,
 ) -> None:
-    won = tried(InBpe(vocab=2000), 2000)
+    won = tried(Tokenisation(vocab=2000), 2000)
     large = PlanOptions(params=10**7)
-    assert _tokens(large, sample, "text", won) == InBpe(vocab=8_000)
-    assert _tokens(SMALL, sample, "text", won) == InBpe(vocab=2000)
+    assert _tokens(large, sample, "text", won) == Tokenisation(vocab=8_000)
+    assert _tokens(SMALL, sample, "text", won) == Tokenisation(vocab=2000)
 
 
 def test_minutes_on_a_machine_that_was_just_timed_say_how_many(sample: PreparedData) -> None:
-    found = replace(tried(InBpe(vocab=512), 512), speed=known_speed("cpu"))
+    found = replace(tried(Tokenisation(vocab=512), 512), speed=known_speed("cpu"))
     answers = [_tokens(PlanOptions(minutes=m), sample, "text", found) for m in (0.01, 10**6)]
-    assert answers == [InBpe(vocab=512), InBpe(vocab=50257)]
+    assert answers == [Tokenisation(vocab=512), Tokenisation(vocab=50257)]
 
 
 def test_a_vocabulary_that_was_asked_for_and_prepared_data_are_kept(
@@ -96,7 +96,7 @@ def test_a_vocabulary_that_was_asked_for_and_prepared_data_are_kept(
     assert advice_on(sample, tmp_path, vocab=257).data.vocab == 257
     assert advice_on(sample, tmp_path, words=sample.folder).data.vocab == 257
     dna = prepared(write_fasta(tmp_path / "small.fa"), tmp_path)
-    assert _tokens(SMALL, dna, "DNA", Measured()) == InKmers(k=1)
+    assert _tokens(SMALL, dna, "DNA", Measured()) == Tokenisation(k=1)
 
 
 def test_vocabularies_are_tried_unless_one_is_fixed(
@@ -115,8 +115,8 @@ def test_vocabularies_are_tried_unless_one_is_fixed(
     for data, vocab in ((sample, None), (sample, 257), (dna, None)):
         measuring = Measuring(runner=runner, data=data, seconds=1.0)
         advice_on(data, tmp_path, vocab=vocab, measuring=measuring)
-    assert asked[:2] == [[InBytes(), InBpe(vocab=512)], [InBytes()]]
-    assert asked[2] == [InKmers(k=1), InKmers(k=2), InKmers(k=3)]
+    assert asked[:2] == [[BYTES, Tokenisation(vocab=512)], [BYTES]]
+    assert asked[2] == [Tokenisation(k=1), Tokenisation(k=2), Tokenisation(k=3)]
 
 
 def test_what_no_plan_could_be_made_for_is_refused_before_data_are_read() -> None:

@@ -20,13 +20,12 @@ from archfit.advise.measure import (
 )
 from archfit.advise.prior import Knowledge, family_prior
 from archfit.data.prepared import PreparedData
-from archfit.data.retokenise import InBpe, InBytes
+from archfit.data.retokenise import BYTES, Tokenisation
 from archfit.spec import RunSpec
 from tests_advice import PlantedRunner, planted_runner, prepared
 
 LONG = 1e6  # seconds
-BYTES = (InBytes(),)
-BOTH = (InBytes(), InBpe(vocab=512))
+BOTH = (BYTES, Tokenisation(vocab=512))
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +47,7 @@ def climb(
     data: PreparedData,
     prior: Knowledge,
     *,
-    tokens: tuple[InBytes | InBpe, ...] = BYTES,
+    tokens: tuple[Tokenisation, ...] = (BYTES,),
     seconds: float = LONG,
 ) -> Measured:
     measuring = Measuring(runner=runner, data=data, seconds=seconds, block=prior.block)
@@ -77,7 +76,7 @@ def stretch(
 def test_what_is_planted_is_measured(stretch: Stretch) -> None:
     runner, found, said = stretch.runner, stretch.found, stretch.said
     assert found.trials == ()
-    assert found.chosen == InBytes()
+    assert found.chosen == BYTES
     assert {run.size for run in found.runs} == {SIZES[0]}  # more would read the sample too often
     assert min(found.runs, key=lambda run: run.bits).depth == 4
     assert len(runner.trained) == len(found.runs) + 1  # that is timed
@@ -106,7 +105,7 @@ def test_the_vocabulary_that_is_best_at_a_small_size_has_the_ladder(
 
     runner = planted_runner(tmp_path, pieces_are_best)
     found = climb(runner, sample, text, tokens=BOTH)
-    assert found.chosen == InBpe(vocab=512)
+    assert found.chosen == Tokenisation(vocab=512)
     assert [trial.label for trial in found.trials] == ["bpe-512", "bytes"]
     assert [trial.bits for trial in found.trials] == pytest.approx([1.8, 2.0])
     assert {trial.depth for trial in found.trials} == {TRIAL_DEPTH}
@@ -127,16 +126,16 @@ def test_a_ladder_asks_about_as_many_tokens_as_the_data_have_in_its_vocabulary(
     monkeypatch.setattr("archfit.advise.measure.climbed", no_ladder)
     runner = planted_runner(tmp_path, four_layers_are_best)
     climb(runner, sample, text)
-    climb(runner, sample, text, tokens=(InBpe(vocab=512),))
+    climb(runner, sample, text, tokens=(Tokenisation(vocab=512),))
     written = json.loads((runner.folder / "data" / "bpe-512" / "data.json").read_text())
     there = [sample.train_tokens, written["train"]["tokens"]]
     assert there[0] > 1.5 * there[1]
     assert [each.tokens_per_param for each in asked] == pytest.approx([4e-6 * n for n in there])
 
 
-@pytest.mark.parametrize(("better", "taken"), [(0.01, InBytes()), (0.03, InBpe(vocab=512))])
+@pytest.mark.parametrize(("better", "taken"), [(0.01, BYTES), (0.03, Tokenisation(vocab=512))])
 def test_what_is_given_stays_unless_another_is_better_beyond_chance(
-    sample: PreparedData, text: Knowledge, tmp_path: Path, better: float, taken: InBytes | InBpe
+    sample: PreparedData, text: Knowledge, tmp_path: Path, better: float, taken: Tokenisation
 ) -> None:
     def pieces_are_better(spec: RunSpec) -> float:
         return four_layers_are_best(spec) - better * (spec.architecture.input.vocab == 512)
@@ -158,7 +157,7 @@ def test_with_no_time_one_network_is_timed(
 ) -> None:
     runner = planted_runner(tmp_path, four_layers_are_best)
     found = climb(runner, sample, text, tokens=BOTH, seconds=0.0)
-    assert (found.trials, found.runs, found.chosen) == ((), (), InBytes())
+    assert (found.trials, found.runs, found.chosen) == ((), (), BYTES)
     assert [spec.architecture.depth for spec in runner.trained] == [PILOT_DEPTH]
     assert found.speed == known_speed("cpu")  # too few to tell
 
@@ -214,7 +213,7 @@ def test_a_machine_that_is_faster_than_thought_can_do_more(
     measuring = Measuring(
         runner=planted_runner(tmp_path, four_layers_are_best), data=sample, seconds=LONG
     )
-    corpus = measuring.corpus(InBytes())
+    corpus = measuring.corpus(BYTES)
     cells = measuring.cells(corpus, SIZES[0], [2, 4])
     before = measuring.takes(cells)
     measuring.train(cells, 0)  # in no time
@@ -228,7 +227,7 @@ def test_data_that_would_be_read_too_often_train_no_network(
     measuring = Measuring(
         runner=planted_runner(tmp_path, four_layers_are_best), data=sample, seconds=LONG
     )
-    corpus = measuring.corpus(InBytes())
+    corpus = measuring.corpus(BYTES)
     assert measuring.cells(corpus, SIZES[0], [4])
     assert measuring.cells(corpus, SIZES[1], [4]) == []
     measuring.train_tokens = {corpus.hash: 10**9}

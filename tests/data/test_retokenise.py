@@ -14,10 +14,8 @@ import pytest
 from archfit.data.prepare import prepare
 from archfit.data.prepared import SIDES, PreparedData, open_prepared
 from archfit.data.retokenise import (
-    AsGiven,
-    InBpe,
-    InBytes,
-    InKmers,
+    AS_GIVEN,
+    BYTES,
     Tokenisation,
     given_tokenisation,
     larger_vocabularies,
@@ -64,7 +62,7 @@ def both(data: PreparedData) -> list[list[bytes]]:
 
 
 @pytest.mark.parametrize("vocab", [257, 400])
-@pytest.mark.parametrize("wanted", [InBytes(), InBpe(vocab=300), InBpe(vocab=500)])
+@pytest.mark.parametrize("wanted", [BYTES, Tokenisation(vocab=300), Tokenisation(vocab=500)])
 def test_text_comes_back_on_both_sides(tmp_path: Path, vocab: int, wanted: Tokenisation) -> None:
     source = jsonl(tmp_path, texts())
     data = prepared(source, DataSettings(kind="text", vocab=vocab))
@@ -86,7 +84,7 @@ def test_tokens_are_those_of_preparing_the_source(tmp_path: Path, documents: int
     """Of whole documents; of a few, a BPE cuts the tail between words and bytes do not."""
     source = jsonl(tmp_path, texts(documents))
     data = prepared(source, DataSettings(kind="text", vocab=400))
-    other = retokenised(data, tmp_path / "other", InBytes())
+    other = retokenised(data, tmp_path / "other", BYTES)
     direct = prepare(str(source), tmp_path / "direct", DataSettings(kind="text", vocab=257)).data
     assert (other.data_hash == direct.data_hash) == (documents == 200)
     assert both(other) == both(data)
@@ -96,7 +94,7 @@ def test_an_explicit_heldout_side_stays(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n<|doc|>\ntwo words, two words")
     (tmp_path / "b.txt").write_text("three\n<|doc|>\none")
     data = prepared(tmp_path / "a.txt", DataSettings(kind="text"), tmp_path / "b.txt")
-    other = retokenised(data, tmp_path / "other", InBpe(vocab=260))
+    other = retokenised(data, tmp_path / "other", Tokenisation(vocab=260))
     assert both(other) == [[b"one", b"two words, two words"], [b"three", b"one"]]
     assert other.description["split"] == {"rule": "heldout-source", "heldout_share": None}
     assert other.description["leakage"] == data.description["leakage"]
@@ -105,7 +103,7 @@ def test_an_explicit_heldout_side_stays(tmp_path: Path) -> None:
 def test_abc_becomes_bytes_and_bpe(tmp_path: Path) -> None:
     (tmp_path / "a.abc").write_text("\n\n".join(f"X:{n}\nK:G\n{'GAé|' * n}" for n in range(150)))
     data = prepared(tmp_path / "a.abc", DataSettings(kind="abc"))
-    for wanted in (InBytes(), InBpe(vocab=270)):
+    for wanted in (BYTES, Tokenisation(vocab=270)):
         other = retokenised(data, tmp_path / wanted.label, wanted)
         assert both(other) == both(data)
         assert other.description["vocabulary"] == wanted.label.split("-")[0]
@@ -116,20 +114,20 @@ def test_any_bytes_stay_bytes_and_bpe_needs_text(tmp_path: Path) -> None:
     documents = [draw.randbytes(40).replace(b"\n", b" ") for _ in range(200)]
     (tmp_path / "a").write_bytes(b"\n<|doc|>\n".join(documents))
     data = prepared(tmp_path / "a", DataSettings(kind="bytes", vocab=300))
-    other = retokenised(data, tmp_path / "other", InBytes())
+    other = retokenised(data, tmp_path / "other", BYTES)
     assert other.vocab == 257
     assert both(other) == both(data)
     with pytest.raises(
         ValueError, match=r"^document 1 of the train side is not UTF-8 \(byte 0x..\)"
     ):
-        retokenised(data, tmp_path / "bpe", InBpe(vocab=300))
+        retokenised(data, tmp_path / "bpe", Tokenisation(vocab=300))
     assert {path.name for path in tmp_path.iterdir()} == {"a", "data", "other"}
 
 
 def test_valid_bytes_become_bpe(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("\n<|doc|>\n".join(f"é {n} words" for n in range(300)))
     data = prepared(tmp_path / "a", DataSettings(kind="bytes"))
-    assert both(retokenised(data, tmp_path / "bpe", InBpe(vocab=300))) == both(data)
+    assert both(retokenised(data, tmp_path / "bpe", Tokenisation(vocab=300))) == both(data)
 
 
 @pytest.mark.parametrize("records", [5, pytest.param(150, marks=pytest.mark.slow)])
@@ -142,7 +140,7 @@ def test_sequences_come_back_from_groups_of_any_size(
     (tmp_path / "a.fa").write_text("".join(f">r\n{line}\n" for line in lines))
     data = prepared(tmp_path / "a.fa", DataSettings(kind="fasta", kmer=2, unusual=unusual))
     for k in (1, 3):
-        other = retokenised(data, tmp_path / f"k{k}", InKmers(k=k))
+        other = retokenised(data, tmp_path / f"k{k}", Tokenisation(k=k))
         assert both(other) == both(data)
         assert other.description["documents"] == data.description["documents"]
         assert open_prepared(tmp_path / f"k{k}").data_hash == other.data_hash
@@ -160,7 +158,7 @@ def test_a_long_document_is_decoded_in_pieces(
     ]
     monkeypatch.setattr("archfit.data.retokenise.IDS_AT_ONCE", 7)
     for data in datas:
-        for wanted in (InBytes(), InBpe(vocab=290)):
+        for wanted in (BYTES, Tokenisation(vocab=290)):
             out = tmp_path / f"{data.folder.name}-{wanted.label}"
             assert both(retokenised(data, out, wanted)) == both(data)
 
@@ -169,20 +167,23 @@ def test_finished_work_is_found_without_decoding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = prepared(jsonl(tmp_path, texts()), DataSettings(kind="text"))
-    made = retokenised(data, tmp_path / "other", InBpe(vocab=300))
-    again = retokenised(data, tmp_path / "twice", InBpe(vocab=300))
+    made = retokenised(data, tmp_path / "other", Tokenisation(vocab=300))
+    again = retokenised(data, tmp_path / "twice", Tokenisation(vocab=300))
     assert made.description == again.description
     for name in ("train.bin", "heldout.bin", "data.json", "tokenizer.json"):
         assert (made.folder / name).read_bytes() == (again.folder / name).read_bytes()
     monkeypatch.setattr(PreparedData, "tokens", None)
-    assert retokenised(data, tmp_path / "other", InBpe(vocab=300)).description == made.description
+    assert (
+        retokenised(data, tmp_path / "other", Tokenisation(vocab=300)).description
+        == made.description
+    )
     with pytest.raises(ValueError, match="holds a data set made from other data or settings"):
-        retokenised(data, tmp_path / "other", InBpe(vocab=301))
+        retokenised(data, tmp_path / "other", Tokenisation(vocab=301))
 
 
 def test_what_the_data_has_is_given_back(tmp_path: Path) -> None:
     data = prepared(jsonl(tmp_path, texts()), DataSettings(kind="text", vocab=300))
-    for wanted in (AsGiven(), InBpe(vocab=300)):
+    for wanted in (AS_GIVEN, Tokenisation(vocab=300)):
         assert retokenised(data, tmp_path / "other", wanted) is data
     assert not (tmp_path / "other").exists()
 
@@ -191,8 +192,8 @@ def test_a_foreign_tokenizer_is_not_taken_for_one_of_ours(tmp_path: Path) -> Non
     data = prepared(jsonl(tmp_path, texts()), DataSettings(kind="text", vocab=300))
     settings = DataSettings(kind="text", tokenizer=data.folder / "tokenizer.json")
     foreign = prepare(str(tmp_path / "source.jsonl"), tmp_path / "foreign", settings).data
-    assert given_tokenisation(foreign) == AsGiven()
-    assert both(retokenised(foreign, tmp_path / "bytes", InBytes())) == both(data)
+    assert given_tokenisation(foreign) == AS_GIVEN
+    assert both(retokenised(foreign, tmp_path / "bytes", BYTES)) == both(data)
 
 
 def test_damaged_data_is_refused(tmp_path: Path) -> None:
@@ -201,7 +202,7 @@ def test_damaged_data_is_refused(tmp_path: Path) -> None:
     ids[0] ^= 1
     (data.folder / "train.bin").write_bytes(ids)
     with pytest.raises(ValueError, match=r"train\.bin is not what was written"):
-        retokenised(data, tmp_path / "other", InBpe(vocab=300))
+        retokenised(data, tmp_path / "other", Tokenisation(vocab=300))
     assert not (tmp_path / "other").exists()
 
 
@@ -212,9 +213,9 @@ def test_a_killed_run_leaves_nothing_after_the_next(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path\n"
         "from archfit.data.prepared import open_prepared\n"
-        "from archfit.data.retokenise import retokenised\n"
-        "from archfit.data.retokenise import InBpe\n"
-        "retokenised(open_prepared(Path(sys.argv[1])), Path(sys.argv[2]), InBpe(vocab=280))\n"
+        "from archfit.data.retokenise import Tokenisation, retokenised\n"
+        "data, out = open_prepared(Path(sys.argv[1])), Path(sys.argv[2])\n"
+        "retokenised(data, out, Tokenisation(vocab=280))\n"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(data.folder), str(out)]) as process:
         deadline = time.monotonic() + 60
@@ -224,14 +225,14 @@ def test_a_killed_run_leaves_nothing_after_the_next(tmp_path: Path) -> None:
         assert process.wait() == -signal.SIGKILL
     assert not out.exists()
     assert len(list(tmp_path.glob(".other.partial-*"))) == 1
-    retokenised(data, out, InBpe(vocab=280))
+    retokenised(data, out, Tokenisation(vocab=280))
     assert set(os.listdir(tmp_path)) == {"a", "data", "other"}
 
 
 def test_texts_can_have_bytes_and_bpe_of_the_sizes_wished_for(tmp_path: Path) -> None:
     data = prepared(jsonl(tmp_path, texts()), DataSettings(kind="text", vocab=300))
     found = possible_vocabularies(data, (100, 257, 500, 2000, 500, 1 << 25))
-    assert found == (InBytes(), InBpe(vocab=500), InBpe(vocab=2000))
+    assert found == (BYTES, Tokenisation(vocab=500), Tokenisation(vocab=2000))
     assert [wanted.label for wanted in found] == ["bytes", "bpe-500", "bpe-2000"]
 
 
@@ -261,13 +262,13 @@ def test_other_kinds_stay_as_given(tmp_path: Path) -> None:
     with pytest.raises(
         ValueError, match="data of kind series cannot be had as bpe-300; text, bytes"
     ):
-        retokenised(data, tmp_path / "other", InBpe(vocab=300))
+        retokenised(data, tmp_path / "other", Tokenisation(vocab=300))
 
 
 def test_data_of_a_kind_that_is_not_known_stays_as_given(tmp_path: Path) -> None:
     data = prepared(jsonl(tmp_path, texts(5)), DataSettings(kind="text"))
     strange = replace(data, description=data.description | {"kind": "scent", "vocabulary": "ids"})
-    assert possible_vocabularies(strange, (257, 500)) == (AsGiven(),)
+    assert possible_vocabularies(strange, (257, 500)) == (AS_GIVEN,)
     assert larger_vocabularies(strange, 1000) == ()
 
 
@@ -276,7 +277,7 @@ def test_data_of_a_kind_that_is_not_known_stays_as_given(tmp_path: Path) -> None
 )
 def test_a_larger_bpe_has_that_many_merges(tmp_path: Path, at_least: int, vocab: int) -> None:
     data = prepared(jsonl(tmp_path, texts()), DataSettings(kind="text"))
-    assert larger_vocabularies(data, at_least) == (InBpe(vocab=vocab),)
+    assert larger_vocabularies(data, at_least) == (Tokenisation(vocab=vocab),)
 
 
 def test_no_smaller_bpe_is_called_larger(tmp_path: Path) -> None:
@@ -296,11 +297,11 @@ def test_longer_groups_must_occur_often_enough(
     letters = "".join(random.Random(3).choices("ACGT", k=55_000))
     (tmp_path / "a.fa").write_text(f">r\n{letters}\n")
     data = prepared(tmp_path / "a.fa", DataSettings(kind="fasta"))
-    assert larger_vocabularies(data, at_least) == tuple(InKmers(k=k) for k in found)
+    assert larger_vocabularies(data, at_least) == tuple(Tokenisation(k=k) for k in found)
 
 
 def test_a_size_that_is_none_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^vocab=257 is not in 258\.\.16777216; a BPE .* bytes$"):
-        InBpe(vocab=257)
+    with pytest.raises(ValueError, match=r"^vocab=256 is not in 257\.\.16777216; a BPE has"):
+        Tokenisation(vocab=256)
     with pytest.raises(ValueError, match=r"^k=0 is not in 1\.\.24; use 1 to 24 letters"):
-        InKmers(k=0)
+        Tokenisation(k=0)

@@ -126,9 +126,10 @@ def _tokens(
     """The vocabulary of the answer: the best that was tried; of text a BPE for the budget."""
     chosen = found.chosen or retokenise.given_tokenisation(data)
     is_untried_text = family in (TEXT, "code") and not found.trials
-    if data.units == "bytes" and (isinstance(chosen, retokenise.InBpe) or is_untried_text):
-        least = chosen.vocab if isinstance(chosen, retokenise.InBpe) else USUAL_VOCABS[1]
-        return retokenise.InBpe(vocab=max(options.usual_vocab(found.speed), least))
+    pieces = None if chosen == retokenise.BYTES else chosen.vocab
+    if data.units == "bytes" and (pieces or is_untried_text):
+        least = pieces or USUAL_VOCABS[1]
+        return retokenise.Tokenisation(vocab=max(options.usual_vocab(found.speed), least))
     return chosen
 
 

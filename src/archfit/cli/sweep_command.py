@@ -13,7 +13,7 @@ from archfit.cli.shared import MANNER, MOST_SEEDS, NAME, say, say_stopped, show,
 from archfit.data import retokenise
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
-from archfit.data.retokenise import AsGiven, Tokenisation
+from archfit.data.retokenise import AS_GIVEN, Tokenisation
 from archfit.data.sources import DataSettings
 from archfit.fit.atlas import check_kind_name, read_atlas
 from archfit.report.document import counted
@@ -74,7 +74,7 @@ class SweepRequest:
         given = self._wanted(self._given_data(out))
         if out is not None:
             given = [
-                (label, retokenise.retokenised(data, out / "data" / label, wanted), AsGiven())
+                (label, retokenise.retokenised(data, out / "data" / label, wanted), AS_GIVEN)
                 for label, data, wanted in given
             ]
         usual = counted_corpora(self.which if is_named else "levine-depth", self.scale)
@@ -112,7 +112,7 @@ class SweepRequest:
 
     def _wanted(self, given: list[PreparedData]) -> list[Wanted]:
         """Labels, and what a sweep makes of which data."""
-        as_given: list[Wanted] = [(it.folder.resolve().name, it, AsGiven()) for it in given]
+        as_given: list[Wanted] = [(it.folder.resolve().name, it, AS_GIVEN) for it in given]
         if self.which not in NAMED:
             return as_given
         numbers = sweep_numbers(self.which, self.scale)
@@ -123,7 +123,7 @@ class SweepRequest:
         if len(given) != 1 or not takes_several:
             return as_given
         (data,) = given
-        found: tuple[Tokenisation, ...] = (AsGiven(),)
+        found: tuple[Tokenisation, ...] = (AS_GIVEN,)
         if wanted == "as given and larger":
             found += retokenise.larger_vocabularies(data, at_least=numbers["width"])
         elif wanted != "as given and grouped":
@@ -292,7 +292,7 @@ def _corpora(given: Iterable[Wanted]) -> tuple[Corpus, ...]:
     corpora: dict[str, Corpus] = {}
     for label, data, wanted in given:
         found, vocab = data.data_hash, retokenise.expected_vocab(data, wanted)
-        if not isinstance(wanted, AsGiven) and wanted != retokenise.given_tokenisation(data):
+        if wanted not in (AS_GIVEN, retokenise.given_tokenisation(data)):
             found = f"{vocab:064x}"  # a stand-in
         folder = str(data.folder.resolve())
         corpus = Corpus(label=label, kind=data.kind, vocab=vocab, hash=found, folder=folder)

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, TypeAlias
 
 from archfit.data.fasta import Kmers
 from archfit.data.kinds import Documents
@@ -32,67 +31,42 @@ OCCURRENCES = 50  # of a k-mer on average; a row that is rarer is hardly trained
 IDS_AT_ONCE = 1 << 18  # a 24-mer takes some hundred bytes to decode
 
 
-@dataclass(frozen=True, slots=True)
-class AsGiven:
-    """The vocabulary that the data has, whatever it is."""
-
-    label: ClassVar[str] = "as given"
-
-
-@dataclass(frozen=True, slots=True)
-class InBytes:
-    """256 bytes and the separator."""
-
-    label: ClassVar[str] = "bytes"
-    vocab: ClassVar[int] = BYTE_VOCAB
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
-class InBpe:
-    """Byte-level BPE of `vocab` tokens."""
+class Tokenisation:
+    """What documents are to be had in; where nothing is said, in the vocabulary that they have."""
 
-    vocab: int
+    vocab: int | None = None  # rows of a byte-level BPE; the smallest is bytes alone
+    k: int | None = None  # letters in a group
 
     def __post_init__(self) -> None:
-        way_out = f"a BPE has so many tokens, for {BYTE_VOCAB} use bytes"
-        check_range(BYTE_VOCAB + 1, LARGEST_VOCAB, way_out, vocab=self.vocab)
-
-    @property
-    def label(self) -> str:
-        """What tells it from its siblings."""
-        return f"bpe-{self.vocab}"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class InKmers:
-    """Groups of k letters."""
-
-    k: int
-
-    def __post_init__(self) -> None:
+        assert None in (self.vocab, self.k)
+        check_range(BYTE_VOCAB, LARGEST_VOCAB, "a BPE has so many tokens", vocab=self.vocab)
         check_range(1, LARGEST_KMER, f"use 1 to {LARGEST_KMER} letters", k=self.k)
 
     @property
     def label(self) -> str:
         """What tells it from its siblings."""
-        return f"kmer-{self.k}"
+        if self.vocab is None:
+            return "as given" if self.k is None else f"kmer-{self.k}"
+        return "bytes" if self.vocab == BYTE_VOCAB else f"bpe-{self.vocab}"
 
 
-Tokenisation: TypeAlias = AsGiven | InBytes | InBpe | InKmers
+AS_GIVEN = Tokenisation()
+BYTES = Tokenisation(vocab=BYTE_VOCAB)
 
 
 def given_tokenisation(data: PreparedData) -> Tokenisation:
-    """What the data has; `AsGiven` for what nobody else would ask for: padding, a foreign BPE."""
+    """What the data has; `AS_GIVEN` for what nobody else would ask for: padding, a foreign BPE."""
     asked = data.description.get("settings")
     vocab = asked.get("vocab") if isinstance(asked, dict) else None
     match data.description["vocabulary"]:
         case "bytes" if data.vocab == BYTE_VOCAB:
-            return InBytes()
+            return BYTES
         case "bpe" if isinstance(vocab, int) and vocab > BYTE_VOCAB:
-            return InBpe(vocab=vocab)
+            return Tokenisation(vocab=vocab)
         case "k-mers" if vocab is None:
-            return InKmers(k=_kmers(data).k)
-    return AsGiven()
+            return Tokenisation(k=_kmers(data).k)
+    return AS_GIVEN
 
 
 def possible_vocabularies(data: PreparedData, sizes: Sequence[int]) -> tuple[Tokenisation, ...]:
@@ -102,15 +76,13 @@ def possible_vocabularies(data: PreparedData, sizes: Sequence[int]) -> tuple[Tok
     """
     if data.units == "bytes":
         fitting = [size for size in dict.fromkeys(sizes) if BYTE_VOCAB <= size <= LARGEST_VOCAB]
-        return tuple(InBytes() if size == BYTE_VOCAB else InBpe(vocab=size) for size in fitting)
+        return tuple(Tokenisation(vocab=size) for size in fitting)
     given = given_tokenisation(data)
     if data.units != "letters":
         return (given,)
     letters, largest = len(_kmers(data).alphabet), max(sizes, default=0)
-    kmers = [InKmers(k=k) for k in USUAL_KMERS if letters**k <= largest]
-    if isinstance(given, InKmers):
-        return tuple(sorted({*kmers, given}, key=lambda each: each.k))
-    return (given, *kmers)
+    kmers = (Tokenisation(k=k) for k in USUAL_KMERS if letters**k <= largest)
+    return tuple(sorted({*kmers, given}, key=lambda each: each.k or 0))
 
 
 def larger_vocabularies(data: PreparedData, at_least: int) -> tuple[Tokenisation, ...]:
@@ -121,24 +93,24 @@ def larger_vocabularies(data: PreparedData, at_least: int) -> tuple[Tokenisation
     """
     if data.units == "bytes":
         vocab = bpe_vocab_for(at_least)
-        return (InBpe(vocab=vocab),) if data.vocab < vocab <= LARGEST_VOCAB else ()
+        return (Tokenisation(vocab=vocab),) if data.vocab < vocab <= LARGEST_VOCAB else ()
     if data.units != "letters":
         return ()
     given, letters = _kmers(data), data.description["train"]["bytes"]
     for k in range(given.k + 1, LARGEST_KMER + 1):
         most = min(MOST_KMER_ROWS, letters // k // OCCURRENCES)
-        if expected_vocab(data, InKmers(k=k)) > most:
+        if expected_vocab(data, Tokenisation(k=k)) > most:
             return ()
         if len(given.alphabet) ** k >= at_least:
-            return (InKmers(k=k),)
+            return (Tokenisation(k=k),)
     return ()
 
 
 def expected_vocab(data: PreparedData, wanted: Tokenisation) -> int:
     """Rows that `wanted` will need, before it is made; a BPE of little text may stay smaller."""
-    if isinstance(wanted, InKmers):
+    if wanted.k is not None:
         return replace(_kmers(data), k=wanted.k).separator + 1
-    return data.vocab if isinstance(wanted, AsGiven) else wanted.vocab
+    return data.vocab if wanted.vocab is None else wanted.vocab
 
 
 def _kmers(data: PreparedData) -> Kmers:
@@ -154,14 +126,14 @@ def retokenised(data: PreparedData, out: Path, wanted: Tokenisation) -> Prepared
 
     What the data has already is given back as it is, and `out` stays as it is.
     """
-    if isinstance(wanted, AsGiven) or wanted == given_tokenisation(data):
+    if wanted in (AS_GIVEN, given_tokenisation(data)):
         return data
-    is_other = data.units != ("letters" if isinstance(wanted, InKmers) else "bytes")
+    is_other = data.units != ("bytes" if wanted.k is None else "letters")
     refuse_if(is_other, "other-units", kind=data.kind, label=wanted.label)
-    if isinstance(wanted, InKmers):  # all letters are kept: unusual ones were dealt with before
+    if wanted.k is not None:  # all letters are kept: unusual ones were dealt with before
         settings = DataSettings(kind="fasta", kmer=wanted.k)
     else:  # bytes that stay bytes need not be UTF-8
-        kind = "bytes" if isinstance(wanted, InBytes) and data.kind == "bytes" else "text"
+        kind = "bytes" if wanted == BYTES and data.kind == "bytes" else "text"
         settings = DataSettings(kind=kind, vocab=wanted.vocab)
     # The hash of the data names its content, so that finished work is known without decoding.
     work = work_hash(settings, [[InputFile("prepared", 0, data.data_hash)]])
