@@ -77,7 +77,7 @@ def test_more_minutes_train_a_larger_network_for_as_long(gpu: str) -> None:
 @pytest.mark.parametrize("family", ["text", "signal", "any"])
 def test_by_time_a_network_is_no_deeper_than_by_its_parameters(gpu: str, family: str) -> None:
     plan = timed(60, gpu, family)
-    params = PlanOptions(params=plan.params.total, vocab=257, family=family)
+    params = PlanOptions(params=int(plan.params.total), vocab=257, family=family)
     assert plan.shape.depth <= make_plan(params.request()).shape.depth
     assert plan.depth_range[0] <= plan.shape.depth <= plan.depth_range[1]
 

@@ -115,9 +115,8 @@ def test_a_size_that_misses_the_budget_is_said_with_its_distance() -> None:
     missed, plan = next(miss for miss in misses if abs(miss[0]) >= 0.01)
     beside = f"{abs(100 * missed):.1f} % {'more' if missed > 0 else 'fewer'}"
     assert f"{plan.params.total:,} parameters ({beside}), " in total_words(plan)
-    near = replace(
-        plan, request=replace(plan.request, budget=Budget(kind="params", amount=plan.params.total))
-    )
+    exact = Budget(kind="params", amount=int(plan.params.total))
+    near = replace(plan, request=replace(plan.request, budget=exact))
     assert f"{plan.params.total:,} parameters, " in total_words(near)
 
 

@@ -51,7 +51,7 @@ def test_published_models_have_their_published_parameters(
     sizes: NetworkSizes, published: int
 ) -> None:
     assert sizes.total == published
-    assert sizes.total == sizes.block_matrices + sizes.biases_and_norms + sizes.embedding
+    assert sizes.total == sizes.blocks + sizes.biases_and_norms + sizes.embedding
 
 
 def test_biases_are_counted_matrix_by_matrix() -> None:

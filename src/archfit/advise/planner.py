@@ -20,7 +20,7 @@ from archfit.advise.prior import (
 )
 from archfit.advise.repairs import Repair, repairs_for
 from archfit.advise.shapes import BestShape, RoundedShape, best_shape, cost
-from archfit.spec.counting import Parts, TrainingMemory, training_memory
+from archfit.spec.counting import NetworkSizes, TrainingMemory, training_memory
 from archfit.spec.data_kinds import BYTE_VOCAB
 from archfit.spec.packed import packed_table
 from archfit.spec.rates import CHINCHILLA_TOKENS, EPOCHS, Start, starting_point, training_tokens
@@ -86,7 +86,7 @@ class Plan:
         return self.best.shape
 
     @property
-    def params(self) -> Parts:
+    def params(self) -> NetworkSizes:
         """Its parameters."""
         return self.best.params
 
@@ -134,7 +134,7 @@ def make_plan(request: PlanRequest, knowledge: Knowledge | None = None) -> Plan:
     best = best_shape(request, known)
     shape, outlook, limit, sized = best.shape, best.outlook, request.limit, request
     if isinstance(request.budget, TrainingMinutes):  # the parameters that it came to
-        sized = replace(request, budget=Budget(kind="params", amount=best.params.total))
+        sized = replace(request, budget=Budget(kind="params", amount=int(best.params.total)))
     low, high = max(1, round(outlook.low)), round(outlook.high)
     if outlook.low == outlook.high:  # no other depth is likely enough to be as good
         low, high = shape.depth, shape.depth
@@ -184,18 +184,18 @@ def _regret(request: PlanRequest, best: BestShape) -> Regret:
     return Regret(expected=factor * lost, at_most=factor * at_most, unit=unit, close=scale * CLOSE)
 
 
-def _costs(request: PlanRequest, shape: RoundedShape, sizes: Parts) -> Costs:
+def _costs(request: PlanRequest, shape: RoundedShape, sizes: NetworkSizes) -> Costs:
     """What training takes; attention adds 12 L d N for each token, forward and backward."""
-    data_tokens = request.data.tokens if request.data else None
-    tokens = training_tokens(sizes.total, request.tokens_per_param, data_tokens)
+    params, data_tokens = int(sizes.total), request.data.tokens if request.data else None
+    tokens = training_tokens(params, request.tokens_per_param, data_tokens)
     network = {"depth": shape.depth, "width": shape.width, "context": request.context}
     return Costs(
         tokens=tokens,
-        tokens_per_param=request.trained_tokens(sizes.total),
-        flops=float(FLOPS * sizes.total * tokens),
+        tokens_per_param=request.trained_tokens(params),
+        flops=float(FLOPS * params * tokens),
         attention_flops=12.0 * shape.depth * shape.width * request.context * tokens,
         memory=training_memory(
-            sizes.total,
+            params,
             layer_units=shape.depth * shape.width,
             context=request.context,
             outputs=request.vocabulary.size if request.vocabulary else 0,

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from archfit.advise.plan_request import ANY, SPELT, PlanRequest, VocabularySize
 from archfit.advise.shapes import BudgetTooSmall, RoundedShape, best_shape
-from archfit.spec.counting import Parts
+from archfit.spec.counting import NetworkSizes
 from archfit.spec.data_kinds import DATA_KINDS, LARGEST_KMER, LARGEST_VOCAB
 from archfit.spec.packed import packed_table
 from archfit.spec.parts import BYTE_TOKENS, bpe_vocab_for
@@ -35,7 +35,7 @@ class Repair:
     needs: str  # what the command takes for granted; empty if nothing
     rank_limit: int
     shape: RoundedShape
-    params: Parts
+    params: NetworkSizes
 
 
 Way: TypeAlias = Callable[[PlanRequest, float], Repair | None]

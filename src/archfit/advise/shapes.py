@@ -14,7 +14,7 @@ from functools import cache
 from archfit.advise.budgets import Budget, TrainingMinutes
 from archfit.advise.plan_request import PlanRequest
 from archfit.advise.prior import DepthCost, DepthOutlook, Knowledge, family_prior
-from archfit.spec.counting import Parts
+from archfit.spec.counting import NetworkSizes
 from archfit.spec.search import bisect_rising, first_whole
 from archfit.theory.law import WEIGHTS
 
@@ -62,7 +62,7 @@ class BestShape:
     """A shape, the size it was chosen for, and what is known of depths there."""
 
     shape: RoundedShape
-    params: Parts
+    params: NetworkSizes
     size: float  # by which the prior was asked
     outlook: DepthOutlook
     level: float  # bits per byte of a good network of that size
@@ -72,7 +72,7 @@ class BestShape:
 def cost(request: PlanRequest, depth: float, width: float) -> float:
     """What a shape takes of the budget."""
     sizes = request.sizes(depth, width)
-    return sizes.block_matrices if request.budget.kind == "block_params" else sizes.total
+    return sizes.blocks if request.budget.kind == "block_params" else sizes.total
 
 
 def best_shape(request: PlanRequest, knowledge: Knowledge | None = None) -> BestShape:
@@ -96,15 +96,9 @@ def best_shape(request: PlanRequest, knowledge: Knowledge | None = None) -> Best
     found = known.outlook(size, deepest, tokens, slowness, most)
     shape = shape_of_depth(sized, found.depth)
     shape = shape_of_depth(of_depth(shape.depth), shape.depth) if slowness else shape
-    stored = sized.sizes(shape.depth, shape.width)
     return BestShape(
         shape=shape,
-        params=Parts(
-            blocks=int(stored.block_matrices),
-            biases_and_norms=int(stored.biases_and_norms),
-            embedding=int(stored.embedding),
-            total=int(stored.total),
-        ),
+        params=sized.sizes(shape.depth, shape.width),
         size=size,
         outlook=found,
         level=known.level(size),
@@ -115,7 +109,7 @@ def best_shape(request: PlanRequest, knowledge: Knowledge | None = None) -> Best
 def _size(request: PlanRequest, depth: float) -> float:
     """The size to ask the prior by: that of all parameters, or of twice the blocks."""
     sizes = request.sizes(depth, width_of_depth(request, depth))
-    return min(sizes.total, TABLES_AT_MOST * sizes.block_matrices)
+    return min(sizes.total, TABLES_AT_MOST * sizes.blocks)
 
 
 def _deepest(request: PlanRequest, least: int) -> float:

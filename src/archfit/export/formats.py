@@ -205,7 +205,7 @@ class ExportFormat:
             query=shape.heads * shape.head_dim, key_value=shape.kv_heads * shape.head_dim,
             hidden=shape.hidden_units(gated=style.is_gated),
         )  # fmt: skip
-        blocks = int(sizes.block_matrices + sizes.biases_and_norms)
+        blocks = int(sizes.blocks + sizes.biases_and_norms)
         embedding = rows * (inner or width) * (1 if shape.tied or not self.has_head else 2)
         embedding += 0 if inner is None else 2 * width * inner  # input and head project alike
         if self.positions is not None:

@@ -158,7 +158,7 @@ class Architecture:
     @property
     def block_params(self) -> int:
         """Weight matrices of all blocks; for the usual shape the papers' 12 L d_x^2."""
-        return int(self.sizes.block_matrices)
+        return int(self.sizes.blocks)
 
     @property
     def params_without_embeddings(self) -> int:

@@ -82,7 +82,7 @@ class NetworkSizes:
     tables: tuple[tuple[float, float | None], ...]  # rows and inner size of each stored table
 
     @property
-    def block_matrices(self) -> float:
+    def blocks(self) -> float:
         """Weight matrices of all blocks: the papers' 12 L d^2 for the usual shape."""
         attention = attention_matrices(self.width, self.query, self.key_value)
         feed_forward = feed_forward_matrices(self.width, self.hidden, is_gated=self.style.is_gated)
@@ -107,17 +107,7 @@ class NetworkSizes:
     @property
     def total(self) -> float:
         """All parameters."""
-        return self.block_matrices + self.biases_and_norms + self.embedding
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Parts:
-    """Parameters by where they are."""
-
-    blocks: int  # weight matrices alone, 12 L d^2 for the usual shape
-    biases_and_norms: int
-    embedding: int  # tables of tokens and positions, and the head
-    total: int
+        return self.blocks + self.biases_and_norms + self.embedding
 
 
 # ZeRO (Rajbhandari et al. 2020): mixed-precision Adam, bytes a parameter
