@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archfit.spec.errors import InvalidValue
-from archfit.theory.arithmetic import interaction_count, multiset, multiset_log3, power, rough
+from archfit.theory.arithmetic import (
+    TooManyDigitsError,
+    interaction_count,
+    multiset,
+    multiset_log3,
+    power,
+    rough,
+)
 from archfit.theory.reals import digits, ln_multiset, log3, log3_of_one_plus
 
 POSITIVE = st.integers(1, 10**60)
@@ -146,3 +153,13 @@ def test_logarithms_of_multisets_are_those_of_the_counts(n: int, k: int) -> None
 def test_multisets_without_a_logarithm_are_refused(n: int, k: int) -> None:
     with pytest.raises(InvalidValue, match=f"n={n} with k={k} has no logarithm"):
         multiset_log3(n, k)
+
+
+def test_counts_of_over_a_million_digits_are_refused_also_where_a_rough_look_lets_them_pass() -> (
+    None
+):
+    """binom(5e200000, 5) has (n / k)^k = 1e1000000, the most, and is 26 times as large."""
+    largest = 5 * 10**200_000 - 4
+    with pytest.raises(TooManyDigitsError):
+        multiset(largest, 5)
+    assert multiset(largest // 10, 5) > 10**999_995
