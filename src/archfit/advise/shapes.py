@@ -94,6 +94,7 @@ def best_shape(request: PlanRequest, knowledge: Knowledge | None = None) -> Best
     size = _size(sized, found.depth)  # tables shrink as a network deepens: look once more
     tokens = request.trained_tokens(size)
     found = known.outlook(size, deepest, tokens, slowness, most)
+    sized = replace(sized, max_depth=min(most, int(deepest)))
     shape = shape_of_depth(sized, found.depth)
     shape = shape_of_depth(of_depth(shape.depth), shape.depth) if slowness else shape
     return BestShape(
@@ -184,8 +185,7 @@ def _candidates(request: PlanRequest, wanted: float) -> Iterator[tuple[float, Ro
             far = _beyond(abs(taken / budget - 1) / SIZE_SLACK, OFF_SIZE)
             far += _beyond(abs(depth - wanted) / near, OFF_DEPTH)
             far += _oddness(head_dim, width, budget)
-            is_narrow = 1 < depth > width / LEAST_RATIO
-            if is_narrow or (request.budget.kind == "bytes" and taken > budget):
+            if request.budget.kind == "bytes" and taken > budget:
                 far += TOO_LARGE
             heads = width // head_dim
             yield far, RoundedShape(depth=depth, width=width, heads=heads, head_dim=head_dim)

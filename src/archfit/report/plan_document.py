@@ -9,7 +9,7 @@ from pathlib import Path
 from archfit.advise.advisers import Advice, evidence_against
 from archfit.advise.budgets import Budget, TrainingMinutes
 from archfit.advise.plan_request import ANY, PlanOptions
-from archfit.advise.planner import Plan
+from archfit.advise.planner import WARNINGS, Plan
 from archfit.advise.prior import OURS, DepthOutlook, shipped_prior
 from archfit.report.document import Command, Document, Figure, Section, Table, json_of, said
 from archfit.report.theory_document import bounds_figure
@@ -123,8 +123,8 @@ def _depths(plan: Plan) -> Iterator[str]:
     half, double = max(least, outlook.depth / 2), 2 * outlook.depth
     more = f", {double:.1f} with {100 * outlook.double_better:.0f} %" if double <= most else ""
     yield said("plan.best", outlook, half=half, double=more)
-    if plan.best.tokens > request.trained_tokens(plan.best.size):
-        yield said("plan.few-tokens", plan.best)
+    if request.trained_tokens(plan.best.size) < plan.best.tokens <= request.tokens_per_param:
+        yield f"{WARNINGS['few-tokens'].format(told=plan.best.tokens).capitalize()}."
     if plan.ideal.depth <= DEEPEST_TRAINED:  # else far beyond what it was fitted to
         yield said("plan.law", plan.ideal)
     yield said("plan.heads")
